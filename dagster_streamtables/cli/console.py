@@ -107,7 +107,6 @@ err = _Terminal(markup=False, emoji=False, highlight=False, stderr=True)
 
 
 def color_text(text: str, colour: str) -> Text:
-    """A text in a color."""
     return Text(legible(text), style=colour)
 
 

@@ -332,7 +332,6 @@ def _table(found: TableStatus) -> tuple[str, ...]:
 
 
 def show_refresh(done: ReplicationRefresh) -> None:
-    """A line."""
     left = "" if done.complete else "; there is more"
     skipped = f"; left out: {', '.join(done.skipped)}" if done.skipped else ""
     out.print(f"{done}{skipped}{left}", soft_wrap=True)

@@ -73,7 +73,6 @@ class CatalogComponent(dg.Component):
     """A component of stream tables."""
 
     def catalogs(self, context: dg.ComponentLoadContext) -> Catalogs:
-        """What it defines."""
         raise NotImplementedError
 
 

@@ -68,7 +68,6 @@ def list_resolver(
 
 
 def from_yaml(context: dg.ResolutionContext, owner: type[T], model: Any) -> T:
-    """An object of a class with settings, from its values in YAML."""
     return owner(**read(owner, yaml_values(context, owner, model)))
 
 

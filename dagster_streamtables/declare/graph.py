@@ -48,7 +48,6 @@ def cycles(reads: Reads) -> list[tuple[str, ...]]:
 
 
 def cycle_error(path: tuple[str, ...]) -> InvalidDefinition:
-    """The error that reports a cycle."""
     arrow = " reads ".join(path)
     return InvalidDefinition(
         "the stream tables read one another in a cycle",

@@ -155,7 +155,6 @@ class OnChange:
         return last + timedelta(seconds=self.longest_gap())
 
     def shortest_gap(self) -> float:
-        """The shortest time between two refreshes that it asks for, in seconds."""
         return 0.0
 
     def longest_gap(self) -> float:

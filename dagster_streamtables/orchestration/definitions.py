@@ -211,7 +211,6 @@ def _checks(
     executor: dg.ExecutorDefinition | None,
     name: str,
 ) -> tuple[list[dg.AssetChecksDefinition], list[dg.ScheduleDefinition]]:
-    """The asset checks of all tables and change assets, and their schedules."""
     checks = build_table_checks(tables=catalog, settings=settings, name=name, resource_key=name)
     tables = [entry.key for entry in catalog.sound]
     schedules = [*check_schedules(KINDS, tables, "stream table", settings, executor, name)]

@@ -32,7 +32,6 @@ class Setting:
 
     @property
     def is_mandatory(self) -> bool:
-        """Whether it has no default."""
         return self.default is MISSING
 
     @property
@@ -52,7 +51,6 @@ class Setting:
 
     @property
     def _model_description(self) -> str:
-        """The description of a field of a pydantic model."""
         fields: Mapping[str, Any] = getattr(self.owner, "model_fields", {})
         return getattr(fields.get(self.name), "description", None) or ""
 

@@ -204,7 +204,6 @@ def plain(hint: Any) -> Any:
 
 
 def allows_none(hint: Any) -> bool:
-    """Whether None is a valid value."""
     return _is(hint, None)
 
 

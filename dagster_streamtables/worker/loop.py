@@ -277,7 +277,6 @@ class Worker:
         self._wake.set()
 
     def _take(self) -> None:
-        """Take the results of the refreshes that ended."""
         while self._ended:
             done = self._ended.popleft()
             name, now = done.task.name, datetime.now(UTC)
@@ -309,7 +308,6 @@ class Worker:
         return min(self._decisions.pause(self.settings.poll.total_seconds()), beat)
 
     def _heartbeat_fields(self) -> dict[str, Any]:
-        """The fields of the next heartbeat."""
         now, stuck_after = datetime.now(UTC), self.settings.stuck_after
         stuck = {
             task.name
@@ -365,7 +363,6 @@ class WorkerGroup:
                 )
 
     def stop(self) -> None:
-        """Call `Worker.stop` of all."""
         for each in self.workers:
             each.stop()
 

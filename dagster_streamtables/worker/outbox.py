@@ -197,7 +197,6 @@ class Summary:
 
     @classmethod
     def of(cls, refresh: Refresh, until: Mapping[str, datetime]) -> Summary:
-        """One refresh."""
         anew = refresh.action is Action.REINITIALIZE and refresh.version != 0
         return cls(refresh, until, rebuilt=refresh.reason if anew else "")
 
@@ -246,12 +245,10 @@ class ReplicationSummary:
 
     @classmethod
     def of(cls, refresh: ReplicationRefresh, began: datetime) -> ReplicationSummary:
-        """One refresh."""
         made = {t: (d.version,) for t, d in refresh.tables.items() if d.version is not None}
         return cls(refresh, began, versions=made)
 
     def then(self, later: ReplicationSummary) -> ReplicationSummary:
-        """This, and what happened after it."""
         one, two = self.refresh.tables, later.refresh.tables
         tables = {name: _merge_tables(one.get(name), done) for name, done in two.items()}
         refresh = replace(later.refresh, tables=tables)

@@ -58,7 +58,6 @@ class Reload:
         self._end = threading.Event()
 
     def start(self) -> Reload:
-        """Begin to look."""
         threading.Thread(target=self._watch, name="definitions", daemon=True).start()
         return self
 

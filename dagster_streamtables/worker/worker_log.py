@@ -44,7 +44,6 @@ class WorkerLog:
         """By target of a replication, why it is in trouble."""
 
     def log_refresh(self, refresh: Refresh | ReplicationRefresh, task: Task, now: datetime) -> None:
-        """A refresh ended well."""
         self.refreshes += 1
         if isinstance(refresh, ReplicationRefresh):
             self._log_replication(refresh, task)
@@ -89,7 +88,6 @@ class WorkerLog:
     def log_failure(
         self, task: Task, error: Exception, known: RefreshMemory, lost: Sequence[str]
     ) -> None:
-        """A refresh raised an error."""
         self.failures += 1
         waiting = f"; not refreshed either: {', '.join(lost)}" if lost else ""
         _log(
@@ -125,12 +123,10 @@ class WorkerLog:
             )
 
     def log_reload(self, driven: Workload) -> None:
-        """New definitions apply."""
         said = f"the definitions changed: {_count_nodes(driven)}"
         _log("reloaded", said, tables=list(driven.nodes.names))
 
     def stops(self, backlog: Backlog) -> None:
-        """The worker was asked to stop."""
         names = [task.name for task in backlog.running]
         waiting = f"; waiting for {', '.join(names)}" if names else ""
         _log("stops", f"stopping{waiting}", running=names)
@@ -144,7 +140,6 @@ class WorkerLog:
         self.trouble_now = said
 
     def fine(self) -> None:
-        """A turn of the loop succeeded."""
         if self.trouble_now:
             _log("fine", "refreshes go on")
         self.trouble_now = ""

@@ -351,7 +351,6 @@ def _of_freshness(record: EventLogRecord, names: Names) -> Iterator[Alert]:
 
 
 def _find_suspensions(alerts: Iterable[Alert], lake: Lake) -> Iterator[Alert]:
-    """Alerts for the failed tables that are now suspended."""
     last = {alert.table: alert for alert in alerts if alert.about == REFRESH}
     for table, failure in last.items():
         control = lake.controls.read(table)

@@ -166,14 +166,12 @@ class AlertState:
         return replace(self, waiting=tuple(left)), errors
 
     def to_cursor(self) -> str:
-        """The state as text, for the cursor of a sensor."""
         waiting = [(number, alert.to_values()) for number, alert in self.waiting]
         opened = [asdict(each) for each in self.open]
         return json.dumps({"positions": self.positions, "open": opened, "waiting": waiting})
 
     @classmethod
     def from_cursor(cls, text: str) -> AlertState:
-        """The state that `to_cursor` wrote."""
         values = json.loads(text)
         waiting = tuple((number, Alert.from_values(each)) for number, each in values["waiting"])
         opened = tuple(OpenProblem(**each) for each in values["open"])

@@ -282,5 +282,4 @@ def read_from_first_load(key: str) -> str | None:
 
 
 def store_for_later_loads(key: str, text: str) -> None:
-    """Store a text for later loads of the code location."""
     DefinitionsLoadContext.get().add_to_pending_reconstruction_metadata(key, text)

@@ -316,7 +316,6 @@ def words(text: str) -> str:
 
 
 def code_metadata(text: str, language: str) -> dg.MarkdownMetadataValue:
-    """A block of code."""
     return dg.MetadataValue.md(code_block(text, language))
 
 

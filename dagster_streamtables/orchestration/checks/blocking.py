@@ -35,7 +35,6 @@ class BlockingChecks:
         return frozenset(key.asset_key for key in self.keys)
 
     def of(self, assets: Collection[dg.AssetKey]) -> list[dg.AssetCheckKey]:
-        """The blocking checks of some assets."""
         return [key for key in self.keys if key.asset_key in assets]
 
     def refusals(self, instance: dg.DagsterInstance) -> dict[dg.AssetKey, str]:

@@ -28,7 +28,7 @@ from dagster_streamtables.worker.decisions import Decisions
 from dagster_streamtables.worker.reload import Reload
 from dagster_streamtables.worker.warm_up import warm
 from dagster_streamtables.worker.worker_log import WorkerLog
-from dagster_streamtables.worker.workload import RefreshMemory, Reports, Workload
+from dagster_streamtables.worker.workload import RefreshMemory, Workload
 
 _WAIT = 10.0
 """Seconds for another process that refreshes the same replication."""
@@ -50,23 +50,6 @@ class TaskResult:
     """Until when it read the sources that it shares with other tables."""
     came: Refresh | ReplicationRefresh | Exception
     began: datetime
-
-    def remember(self, known: RefreshMemory, now: datetime, *, current: bool) -> None:
-        """Note it in the memory of the node, unless it failed."""
-        if isinstance(self.came, Refresh):
-            as_of = min([self.came.started or self.began, *self.until.values()])
-            known.note_refresh(self.came, as_of, now, timed=self.timed)
-        else:
-            known.note_replication(self.began, now, current=current)
-            if isinstance(self.came, ReplicationRefresh):
-                known.error = "; ".join(map(in_a_line, self.came.stopped.values()))
-
-    def report(self, reports: Reports) -> None:
-        """Report it, unless it failed."""
-        if isinstance(self.came, Refresh):
-            reports.report_refresh(self.came, self.until)
-        elif isinstance(self.came, ReplicationRefresh):
-            reports.report_replication(self.task.name, self.came, self.began)
 
 
 def run_task(task: Task, driven: Workload) -> TaskResult:
@@ -279,22 +262,28 @@ class Worker:
     def _take(self) -> None:
         while self._ended:
             done = self._ended.popleft()
-            name, now = done.task.name, datetime.now(UTC)
+            name, came, now = done.task.name, done.came, datetime.now(UTC)
             known = self.memory.setdefault(name, RefreshMemory())
             self._decisions.forget(name)
-            if isinstance(done.came, SuspendedTable):  # meanwhile; the next decision holds it
+            if isinstance(came, SuspendedTable):  # meanwhile; the next decision holds it
                 self.backlog.fail(name)
                 continue
-            if isinstance(done.came, Exception):
-                if known.note_failure(done.came, now):
-                    self.driven.reports.report_failure(name, done.came)
-                self.lines.log_failure(done.task, done.came, known, self.backlog.fail(name))
+            if isinstance(came, Exception):
+                if known.note_failure(came, now):
+                    self.driven.reports.report_failure(name, came)
+                self.lines.log_failure(done.task, came, known, self.backlog.fail(name))
                 continue
-            current = self.driven.nodes.definition(name) == done.definition
-            done.remember(known, now, current=current)
             self.backlog.finish(name, now)
-            self.lines.log_refresh(done.came, done.task, now)
-            done.report(self.driven.reports)
+            self.lines.log_refresh(came, done.task, now)
+            if isinstance(came, Refresh):
+                as_of = min([came.started or done.began, *done.until.values()])
+                known.note_refresh(came, as_of, now, timed=done.timed)
+                self.driven.reports.report_refresh(came, done.until)
+            else:
+                current = self.driven.nodes.definition(name) == done.definition
+                known.note_replication(done.began, now, current=current)
+                known.error = "; ".join(map(in_a_line, came.stopped.values()))
+                self.driven.reports.report_replication(name, came, done.began)
 
     def _is_idle(self) -> bool:
         """Whether nothing is to be refreshed now; for other threads."""

@@ -159,7 +159,7 @@ def read_or_warn(
         return {}
 
 
-def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str, Any]:
+def refresh_metadata(refresh: Refresh) -> dict[str, Any]:
     """What one refresh did. Unmeasured values are left out, not written as 0."""
     found: dict[str, Any] = {
         ACTION: str(refresh.action),
@@ -171,7 +171,8 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
         SECONDS: float(refresh.seconds),
     }
     if refresh.phases:
-        found[PHASES] = _phases(refresh)
+        phases = ({"phase": name, "seconds": float(n)} for name, n in refresh.phases.items())
+        found[PHASES] = _records({"phase": "string", "seconds": "float"}, phases)
     if refresh.windows:
         found[WINDOWS] = _windows(refresh)
         after = {source: window.after for source, window in refresh.windows.items()}
@@ -198,7 +199,14 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
         found |= {EXPECTED + way: round(float(seconds), 3) for way, seconds in expected}
     if refresh.forecast_error is not None:
         found[FORECAST_ERROR] = round(float(refresh.forecast_error), 3)
-    return found | _times(refresh, now or datetime.now(UTC))
+    if refresh.data_timestamp is not None:
+        at = refresh.data_timestamp.timestamp()
+        found[DATA_TIMESTAMP] = dg.MetadataValue.timestamp(at)
+        # Without new rows, the newest version may be a month old although the table is not stale.
+        if refresh.action is not Action.NO_DATA:
+            late = (datetime.now(UTC) - refresh.data_timestamp).total_seconds()
+            found[STALENESS] = max(0.0, round(late, 1))
+    return found
 
 
 def plan_metadata(
@@ -357,28 +365,11 @@ def _intermediates(refresh: Refresh) -> dg.TableMetadataValue:
     return _records(columns, ({**each, "action": str(each["action"])} for each in done))
 
 
-def _phases(refresh: Refresh) -> dg.TableMetadataValue:
-    rows = ({"phase": name, "seconds": float(took)} for name, took in refresh.phases.items())
-    return _records({"phase": "string", "seconds": "float"}, rows)
-
-
 def _records(
     columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]
 ) -> dg.TableMetadataValue:
     schema = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns.items()])
     return dg.MetadataValue.table([dg.TableRecord(dict(row)) for row in rows], schema)
-
-
-def _times(refresh: Refresh, now: datetime) -> dict[str, Any]:
-    if refresh.data_timestamp is None:
-        return {}
-    found: dict[str, Any] = {
-        DATA_TIMESTAMP: dg.MetadataValue.timestamp(refresh.data_timestamp.timestamp())
-    }
-    # Without new rows, the newest version may be a month old although the table is not stale.
-    if refresh.action is not Action.NO_DATA:
-        found[STALENESS] = max(0.0, round((now - refresh.data_timestamp).total_seconds(), 1))
-    return found
 
 
 def _json(value: Any) -> Any:

@@ -143,16 +143,17 @@ def _history(
 ) -> AssetHistory:
     event = record.asset_entry.last_materialization if record else None
     materialization = event.asset_materialization if event else None
+    tags = (materialization.tags or {}) if materialization else {}
     last = _last(record)
     ends = [_end(run) for run in failed if _after(run, last)]
     return AssetHistory(
         last=last,
         as_of=_as_of(materialization.metadata, last) if materialization and last else last,
-        tags=(materialization.tags or {}) if materialization else {},
+        tags=tags,
         metadata=materialization.metadata if materialization else {},
         run=_running(record, unfinished, planned),
         planned=(record.asset_entry.last_run_id if record else None) or "",
-        by=_by(event),
+        by=(tags.get(AFTER_TAG) or event.run_id) if event and materialization else "",
         failures=len(ends),
         failed_at=max(ends, default=None),
     )
@@ -197,13 +198,6 @@ def _is_check_failure(
 def _last(record: AssetRecord | None) -> datetime | None:
     event = record.asset_entry.last_materialization if record else None
     return datetime.fromtimestamp(event.timestamp, UTC) if event else None
-
-
-def _by(event: dg.EventLogEntry | None) -> str:
-    made = event.asset_materialization if event is not None else None
-    if event is None or made is None:
-        return ""
-    return (made.tags or {}).get(AFTER_TAG) or event.run_id
 
 
 def _by_key(runs: Iterable[RunRecord]) -> dict[dg.AssetKey, list[RunRecord]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,11 +42,10 @@ from dagster_streamtables.orchestration.catalog.node_assets import (
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
 from dagster_streamtables.orchestration.changes.change_definitions import (
     SLOT_KINDS,
-    change_sensors,
+    build_change_sensor,
     connect_change_assets,
 )
 from dagster_streamtables.orchestration.changes.feed_metadata import follows_of
-from dagster_streamtables.orchestration.checks.build_checks import build_table_checks
 from dagster_streamtables.orchestration.checks.check_kind import CheckSettings, check_schedules
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.checks.table_checks import KINDS
@@ -179,11 +179,14 @@ def build_definitions(
         quick=quick,
         resource_key=name,
     )
-    alert_sensors = (
-        [build_alert_sensor(**about, name=f"{name}_alerts", notify=alerts, replications=replicated)]
-        if alerts
-        else []
-    )
+    if changing:
+        own = replace(sensor or SensorSettings(), name=f"{name}_changes")
+        sensors.append(
+            build_change_sensor(changing, settings=own, executor=executor, resource_key=name)
+        )
+    if alerts:
+        told = {"notify": alerts, "replications": replicated}
+        sensors.append(build_alert_sensor(**about, name=f"{name}_alerts", **told))
     asset_checks, schedules = _checks(catalog, changing, replicated, checking, executor, name)
     return dg.Definitions(
         assets=[
@@ -192,11 +195,7 @@ def build_definitions(
             *assets,
             *changing,
         ],
-        sensors=[
-            *sensors,
-            *change_sensors(changing, sensor, executor, name),
-            *alert_sensors,
-        ],
+        sensors=sensors,
         asset_checks=asset_checks,
         schedules=schedules,
         resources={name: resource},
@@ -211,10 +210,11 @@ def _checks(
     executor: dg.ExecutorDefinition | None,
     name: str,
 ) -> tuple[list[dg.AssetChecksDefinition], list[dg.ScheduleDefinition]]:
-    checks = build_table_checks(tables=catalog, settings=settings, name=name, resource_key=name)
+    checks: list[dg.AssetChecksDefinition] = []
+    schedules: list[dg.ScheduleDefinition] = []
     tables = [entry.key for entry in catalog.sound]
-    schedules = [*check_schedules(KINDS, tables, "stream table", settings, executor, name)]
-    others: list[tuple[Any, Collection[dg.AssetKey], str, dict[str, Any]]] = [
+    groups: list[tuple[Any, Collection[dg.AssetKey], str, dict[str, Any]]] = [
+        (KINDS, tables, "stream table", {"catalog": catalog}),
         (SLOT_KINDS, follows_of(changing), "change asset", {"assets": changing}),
         (
             REPLICATION_KINDS,
@@ -223,7 +223,7 @@ def _checks(
             {"replications": replicated},
         ),
     ]
-    for kinds, assets, noun, about in others:
+    for kinds, assets, noun, about in groups:
         checks += [kind.op(settings, name, name, **about) for kind in kinds if assets]
         schedules += check_schedules(kinds, assets, noun, settings, executor, name)
     return checks, schedules

@@ -328,15 +328,3 @@ def connect_change_assets(
         return spec.replace_attributes(deps=list(dict.fromkeys(deps)))
 
     return [asset.map_asset_specs(connect_spec) for asset in assets]
-
-
-def change_sensors(
-    assets: Sequence[dg.AssetsDefinition],
-    settings: SensorSettings | None,
-    executor: dg.ExecutorDefinition | None,
-    name: str,
-) -> Iterator[dg.SensorDefinition]:
-    """The sensor of the change assets, if any, with the settings of the refresh sensor."""
-    if assets:
-        own = replace(settings or SensorSettings(), name=f"{name}_changes")
-        yield build_change_sensor(assets, settings=own, executor=executor, resource_key=name)

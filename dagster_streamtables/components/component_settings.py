@@ -63,13 +63,10 @@ def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesR
             fix="give a folder or a URI; if it is an environment variable, set it",
         )
     component: Any = dg.ComponentLoadContext.from_resolution_context(context)
-    settings["root"] = _absolute(str(settings["root"]), folder_of(component))
+    here, root = folder_of(component), str(settings["root"])
+    settings["root"] = root if _WITH_SCHEME.match(root) else str(here / Path(root).expanduser())
     options = _options(context.at_path("storage_options"), options)
     return StreamTablesResource(**settings, storage_options=options)
-
-
-def _absolute(root: str, here: Path) -> str:
-    return root if _WITH_SCHEME.match(root) else str(here / Path(root).expanduser())
 
 
 def _options(context: dg.ResolutionContext, options: dict[str, Any]) -> dict[str, Any]:

@@ -53,8 +53,9 @@ _AT_ONCE = 500
 """Maximum number of events of a type that one tick reads; the next tick continues."""
 _ENDED = (DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_SUCCESS)
 _CHANGED = DagsterEventType.FRESHNESS_STATE_CHANGE
+_FAILED_STEP = DagsterEventType.STEP_FAILURE
 _OF_A_RUN = {
-    DagsterEventType.STEP_FAILURE,
+    _FAILED_STEP,
     DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
     DagsterEventType.ASSET_MATERIALIZATION,
     DagsterEventType.ASSET_CHECK_EVALUATION,
@@ -276,14 +277,15 @@ def _of_run(
     found = instance.get_records_for_run(run_id, of_type=_OF_A_RUN).records
     entries = [record.event_log_entry for record in found]
     made = {event.asset_key for e in entries if (event := e.asset_materialization) is not None}
-    failures = {e.step_key: e for e in entries if _is(e, DagsterEventType.STEP_FAILURE)}
+    failures = {e.step_key: e for e in entries if e.dagster_event_type is _FAILED_STEP}
     for entry in entries:
+        kind, event = entry.dagster_event_type, entry.dagster_event
         if entry.asset_materialization is not None:
             yield from _of_materialization(entry, names)
-        elif _is(entry, DagsterEventType.ASSET_CHECK_EVALUATION):
+        elif kind is DagsterEventType.ASSET_CHECK_EVALUATION:
             yield from of_check(entry, names)
-        elif _is(entry, DagsterEventType.ASSET_MATERIALIZATION_PLANNED):
-            key, failure = _key(entry), failures.get(entry.step_key)
+        elif kind is DagsterEventType.ASSET_MATERIALIZATION_PLANNED and event is not None:
+            key, failure = event.asset_key, failures.get(entry.step_key)
             if key is not None and key in names and key not in made and failure is not None:
                 yield _of_failed_step(failure, key, wholes[key], run_id)
     if not failures:
@@ -295,7 +297,7 @@ def _of_broken_run(
 ) -> Iterator[Alert]:
     """The alerts of a run that failed without a failed step: it did not start, or its process
     was lost."""
-    ends = [entry for entry in entries if _is(entry, DagsterEventType.RUN_FAILURE)]
+    ends = [e for e in entries if e.dagster_event_type is DagsterEventType.RUN_FAILURE]
     for key in run.dagster_run.asset_selection or ():
         if ends and key in names and key not in made:
             message = ends[-1].message or "the run failed before it refreshed the table"
@@ -378,11 +380,3 @@ def _find_recoveries(
                 for about in (REFRESH, SUSPENSION, ERRORS)
             ]
     return found
-
-
-def _key(entry: EventLogEntry) -> dg.AssetKey | None:
-    return entry.dagster_event.asset_key if entry.dagster_event is not None else None
-
-
-def _is(entry: EventLogEntry, kind: DagsterEventType) -> bool:
-    return entry.dagster_event_type is kind

@@ -34,8 +34,13 @@ def freshness_policy(schedule: Schedule | None) -> dg.FreshnessPolicy | None:
         return None
     if isinstance(schedule, Cron) and not schedule.has_seconds:
         dense = schedule.shortest_gap() < _SHORTEST_WINDOW
-        return (None if dense else _cron_policy(schedule)) or _window_policy(schedule)
-    return _window_policy(schedule)
+        if (policy := None if dense else _cron_policy(schedule)) is not None:
+            return policy
+    gap = schedule.longest_gap()
+    return dg.FreshnessPolicy.time_window(
+        fail_window=timedelta(seconds=max(2 * gap, _SHORTEST_WINDOW)),
+        warn_window=timedelta(seconds=max(gap, _SHORTEST_WINDOW - _WARNING)),
+    )
 
 
 def passes(policy: dg.FreshnessPolicy, last: datetime, at: datetime) -> bool:
@@ -80,11 +85,3 @@ def _an_hour_later(expression: str) -> str | None:
     if hours == ["*"] or (23 in hours and days != ["*"] * 3):
         return None
     return " ".join([minute, ",".join(str((int(hour) + 1) % 24) for hour in hours), *days])
-
-
-def _window_policy(schedule: Schedule) -> dg.FreshnessPolicy:
-    gap = schedule.longest_gap()
-    return dg.FreshnessPolicy.time_window(
-        fail_window=timedelta(seconds=max(2 * gap, _SHORTEST_WINDOW)),
-        warn_window=timedelta(seconds=max(gap, _SHORTEST_WINDOW - _WARNING)),
-    )

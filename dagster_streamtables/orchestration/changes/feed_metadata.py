@@ -31,7 +31,6 @@ class Follows:
     """What a change asset follows, as in its metadata."""
 
     slot: str
-    relation: str
     sources: tuple[str, ...]
     """The tables that the relation reads, by their names in it."""
     resnapshot: bool
@@ -61,7 +60,7 @@ def read_follows(metadata: Mapping[str, Any]) -> Follows | None:
         return None
     said: Mapping[str, Any] = value.value
     sources = tuple(keys.read_source_keys(metadata))
-    return Follows(said["slot"], said["relation"], sources, said["resnapshot"])
+    return Follows(said["slot"], sources, said["resnapshot"])
 
 
 def follows_of(assets: Iterable[Any]) -> dict[dg.AssetKey, Follows]:

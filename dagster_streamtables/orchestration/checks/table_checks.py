@@ -198,26 +198,22 @@ def check_history(given: Evaluation) -> dg.AssetCheckResult:
         passed=not said,
         severity=given.severity,
         description="; ".join(said) or "The sources keep everything that the next refresh needs.",
-        metadata={keys.HISTORY: _table(found)} if found else {},
+        metadata={keys.HISTORY: dg.MetadataValue.table([*map(_row, found)])} if found else {},
     )
 
 
-def _table(found: list[SourceHealth]) -> dg.TableMetadataValue:
-    columns = ("source", "reflects", "newest", "bytes behind", "read by", "hours left", "lost")
-    records = [dg.TableRecord(dict(zip(columns, _row(each), strict=True))) for each in found]
-    return dg.MetadataValue.table(records)
-
-
-def _row(health: SourceHealth) -> tuple[str | int, ...]:
+def _row(health: SourceHealth) -> dg.TableRecord:
     behind, left = health.bytes_behind, health.seconds_left
-    return (
-        health.source,
-        health.frontier,
-        "missing" if health.newest is None else health.newest,
-        "unknown" if behind is None else str(behind),
-        health.capture,
-        "all" if left is None else f"{left / 3600:.1f}",
-        health.lost,
+    return dg.TableRecord(
+        {
+            "source": health.source,
+            "reflects": health.frontier,
+            "newest": "missing" if health.newest is None else health.newest,
+            "bytes behind": "unknown" if behind is None else str(behind),
+            "read by": health.capture,
+            "hours left": "all" if left is None else f"{left / 3600:.1f}",
+            "lost": health.lost,
+        }
     )
 
 

@@ -24,21 +24,13 @@ number."""
 LSN = "streamtables/lsn"
 """The same as PostgreSQL writes it."""
 
-COPY, CHANGES, NO_DATA = "COPY", "CHANGES", "NO_DATA"
-
-
-def action_of(done: TableRefresh) -> str:
-    """`COPY` if the rows of a table were copied, `CHANGES` if changes were, else `NO_DATA`."""
-    if done.copied is not None:
-        return COPY
-    return NO_DATA if done.version is None else CHANGES
-
 
 def of_table(done: TableRefresh, replication: Replication) -> dict[str, Any]:
     """What a refresh did to one table."""
+    changed = "NO_DATA" if done.version is None else "CHANGES"
     moved = (done.inserted, done.updated, done.deleted)
     found: dict[str, Any] = {
-        keys.ACTION: action_of(done),
+        keys.ACTION: "COPY" if done.copied is not None else changed,
         keys.REASON: _reason(done),
         keys.ROWS_IN: (done.copied or 0) + sum(moved),
         COPIED: done.copied or 0,

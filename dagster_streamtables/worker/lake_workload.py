@@ -40,19 +40,17 @@ _REMOTE_PAUSE = 10.0
 def read_replications(lake: Lake, examined: Sequence[TableAnalysis]) -> tuple[ReplicationNode, ...]:
     """The replications that the lake knows now. Raises `StreamTablesError` if the root cannot be
     read."""
-    nodes = [_node(each) for each in _statuses(lake)]
-    tables = {each.name: each for each in examined if each.error is None}
+    nodes: list[ReplicationNode] = []
+    for each in _statuses(lake):
+        tables = declared_tables(each.replication) | {t.name: t.target for t in each.tables}
+        nodes.append(ReplicationNode(ScheduledReplication(each.replication), tables))
+    readers = {each.name: each for each in examined if each.error is None}
     reads = Nodes(tuple(examined), tuple(nodes)).reads
-    found = inherit_schedules(nodes, tables, {name: reads[name] for name in tables})
+    found = inherit_schedules(nodes, readers, {name: reads[name] for name in readers})
     return tuple(
         replace(each, schedule=OnChange(), inherits=None) if each.schedule is None else each
         for each in found
     )
-
-
-def _node(status: ReplicationStatus) -> ReplicationNode:
-    tables = declared_tables(status.replication) | {t.name: t.target for t in status.tables}
-    return ReplicationNode(ScheduledReplication(status.replication), tables)
 
 
 class Registry:

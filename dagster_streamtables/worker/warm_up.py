@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.worker.workload import Workload
 
 _NEW = timedelta(minutes=2)
+"""For so long, the local server has just been started."""
 
 
 def start_early(place: str, *, local: bool = False) -> None:
@@ -45,7 +46,8 @@ def warm(driven: Workload, is_idle: Callable[[], bool]) -> None:
     with suppress(Exception):  # the first refresh reports it
         for name, examined in [*driven.nodes.tables.items()][:1]:
             driven.lake().access.session(name, examined.table.session_timezone)
-        if _uses_local_server(driven) and _is_new():
+        status = server_status() if _uses_local_server(driven) else None
+        if status is not None and datetime.now(UTC) - status.started < _NEW:
             rehearse(is_idle)
 
 
@@ -56,12 +58,6 @@ def _start() -> None:
 
 def _uses_local_server(driven: Workload) -> bool:
     return driven.lake().access.spark is None and not variable("STREAMTABLES_SPARK")
-
-
-def _is_new() -> bool:
-    """Whether the local server has just been started."""
-    status = server_status()
-    return status is not None and datetime.now(UTC) - status.started < _NEW
 
 
 def _memo(place: str) -> Path:

@@ -347,7 +347,12 @@ def create(
     given here: --password-env or --password-file says where it is.
     """
     wanted = _read_declarations(name, file, given)
-    done = _store(root, wanted, may_be_there=bool(file))
+    known = open_replications(root)
+    there = {each.name for each in known.list()} if file else set[str]()
+    done = [
+        (known.alter(each), "altered") if each.name in there else (known.create(each), "created")
+        for each in wanted
+    ]
     if as_json:
         show_json([status_values(status) for status, _ in done])
         return
@@ -375,12 +380,3 @@ def _read_declarations(name: str, file: str, given: Mapping[str, Any]) -> list[R
             fix=f"name one of these: {', '.join(each.name for each in found) or 'it has none'}",
         )
     return chosen
-
-
-def _store(root: str, wanted: list[Replication], *, may_be_there: bool) -> list[tuple[Any, str]]:
-    known = open_replications(root)
-    there = {each.name for each in known.list()} if may_be_there else set[str]()
-    return [
-        (known.alter(each), "altered") if each.name in there else (known.create(each), "created")
-        for each in wanted
-    ]

@@ -314,7 +314,10 @@ class StreamWriter:
         """Write a batch; true if its timestamp is complete, or enough was written."""
         rows = batch.num_rows  # type: ignore[attr-defined]
         left = rows if self.max_rows is None else min(rows, self.max_rows - self._rows)
-        self._tell_of_snapshots()
+        if self.sub.snapshots > self._told:
+            self._told = self.sub.snapshots
+            said = "history was lost: a new snapshot begins here, in place of all rows before it"
+            err.print(f"warning: {said}", soft_wrap=True)
         self.cut = True
         self.out.write(self.format.batch(batch.slice(0, left)))  # type: ignore[attr-defined]
         self._rows += left
@@ -330,12 +333,6 @@ class StreamWriter:
             if self.ack and self.sub.token is not None:
                 self.sub.ack()
             self.token = self.sub.token or self.token
-
-    def _tell_of_snapshots(self) -> None:
-        if self.sub.snapshots > self._told:
-            self._told = self.sub.snapshots
-            said = "history was lost: a new snapshot begins here, in place of all rows before it"
-            err.print(f"warning: {said}", soft_wrap=True)
 
     def _require_reader(self) -> None:
         """Raises `BrokenPipeError` if the output has no reader, which writing would report only at

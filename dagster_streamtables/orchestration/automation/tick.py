@@ -212,7 +212,14 @@ def evaluate(
         if name not in {*told, *others.notes}
         and needs_mark(spec, schedules[name], histories[spec.key], now)
     }
-    observed = _find_new_heads(catalog, versions, before) if settings.observe_sources else {}
+    observed = {
+        name: head
+        for name, head in versions.read.items()
+        if settings.observe_sources
+        and name in catalog.observed
+        and head is not None
+        and before.sources.get(name) != (head.version, head.commit)
+    }
     return dg.SensorResult(
         run_requests=[] if by_conditions else _requests(groups, assets, tags, blocking),
         skip_reason=None
@@ -298,16 +305,6 @@ def _requests(
         )
         for place, keys in enumerate(selected)
     ]
-
-
-def _find_new_heads(catalog: Catalog, versions: Versions, before: Cursor) -> dict[str, Head]:
-    return {
-        name: head
-        for name, head in versions.read.items()
-        if name in catalog.observed
-        and head is not None
-        and before.sources.get(name) != (head.version, head.commit)
-    }
 
 
 def _observation(

@@ -66,12 +66,6 @@ class ReplicationEntry:
     def keys(self) -> list[dg.AssetKey]:
         return [spec.key for spec in self.specs.values()]
 
-    def with_schedule_of(self, node: ReplicationNode) -> ReplicationEntry:
-        """The same with an inherited schedule."""
-        before = self.node.schedule
-        specs = {t: with_schedule(spec, before, node) for t, spec in self.specs.items()}
-        return ReplicationEntry(node, specs)
-
 
 @dataclass(frozen=True)
 class ReplicationCatalog:
@@ -95,10 +89,13 @@ class ReplicationCatalog:
         reads = {each: self._read(entry) for each, entry in readers.items()}
         examined = {each: entry.examined for each, entry in readers.items()}
         nodes = inherit_schedules([each.node for each in self.entries], examined, reads)
-        entries = (
-            entry if entry.node == node else entry.with_schedule_of(node)
-            for entry, node in zip(self.entries, nodes, strict=True)
-        )
+        entries: list[ReplicationEntry] = []
+        for entry, node in zip(self.entries, nodes, strict=True):
+            if entry.node != node:
+                before = entry.node.schedule
+                specs = {t: with_schedule(spec, before, node) for t, spec in entry.specs.items()}
+                entry = ReplicationEntry(node, specs)
+            entries.append(entry)
         return ReplicationCatalog(tuple(entries))
 
     def _read(self, entry: CatalogEntry) -> list[str]:

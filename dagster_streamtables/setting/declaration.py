@@ -45,14 +45,13 @@ class Setting:
         """The text below the field; for an enum, with the texts of its members."""
         kind = plain(self.hint)
         is_choice = isinstance(kind, type) and issubclass(kind, enum.StrEnum)
-        choices = [f"`{each}`: {said}" for each, said in _choices(kind)] if is_choice else []
-        said = _field_texts(self.owner).get(self.name, "") or self._model_description
-        return " ".join([said, *choices]).strip()
-
-    @property
-    def _model_description(self) -> str:
+        texts = _field_texts(kind) if is_choice else {}
+        members: Any = kind if is_choice else ()
+        choices = [f"`{each.value}`: {texts.get(each.name, '')}" for each in members]
         fields: Mapping[str, Any] = getattr(self.owner, "model_fields", {})
-        return getattr(fields.get(self.name), "description", None) or ""
+        of_model = getattr(fields.get(self.name), "description", None) or ""
+        said = _field_texts(self.owner).get(self.name, "") or of_model
+        return " ".join([said, *choices]).strip()
 
 
 def settings_of(owner: type) -> tuple[Setting, ...]:
@@ -85,11 +84,6 @@ def _of_model(owner: Any, name: str, field: Any) -> Setting:
 
 def _default(field: dataclasses.Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
-
-
-def _choices(kind: type[enum.StrEnum]) -> Iterator[tuple[str, str]]:
-    said = _field_texts(kind)
-    yield from ((each.value, said.get(each.name, "")) for each in kind)
 
 
 @functools.cache

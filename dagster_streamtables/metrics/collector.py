@@ -268,8 +268,15 @@ def _of_table(status: Status) -> Iterator[Sample]:
     table = (status.table,)
     for each in Condition:
         yield "status", (*table, each), each is status.status
+    # Only the next refresh changes these, and an orphaned table has none.
     if status.status is not Condition.ORPHANED:
-        yield from _of_upkeep(status)
+        yield "suspended", table, status.suspended
+        yield "errors_in_a_row", table, status.errors
+        yield "fallbacks_in_a_row", table, status.fallbacks
+        yield "staleness_seconds", table, status.staleness_seconds
+        yield "stale", table, status.stale
+        for each in status.sources:
+            yield from _of_source(each)
     yield "data_timestamp_seconds", table, _stamp(status.data_timestamp)
     yield "last_commit_timestamp_seconds", table, _stamp(status.refreshed_at)
     yield "rows", table, status.rows
@@ -280,18 +287,6 @@ def _of_table(status: Status) -> Iterator[Sample]:
     yield "failed_refreshes", table, status.failed
     for action, number in status.refreshes.items():
         yield "refreshes", (*table, action), number
-
-
-def _of_upkeep(status: Status) -> Iterator[Sample]:
-    """The samples that only the next refresh changes: an orphaned table has none."""
-    table = (status.table,)
-    yield "suspended", table, status.suspended
-    yield "errors_in_a_row", table, status.errors
-    yield "fallbacks_in_a_row", table, status.fallbacks
-    yield "staleness_seconds", table, status.staleness_seconds
-    yield "stale", table, status.stale
-    for each in status.sources:
-        yield from _of_source(each)
 
 
 def _of_source(health: SourceHealth) -> Iterator[Sample]:

@@ -18,7 +18,6 @@ from dagster_streamtables.declare.analysis import TableAnalysis
 from dagster_streamtables.declare.schedule import OnChange
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.lifecycle.replication_report import (
-    ReplicationStatus,
     TableState,
     TableStatus,
 )
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from dagster_streamtables.declare.replication_nodes import ReplicationNode
     from dagster_streamtables.replication.lifecycle.replication_manager import Replications
     from dagster_streamtables.runtime.lake import Lake
-    from dagster_streamtables.runtime.observe.controls import Controls
 
 
 _TIME_STEP = timedelta(minutes=1)
@@ -139,20 +137,19 @@ def suspension_reasons(tables: Iterable[TableAnalysis], lake: Lake) -> dict[str,
         controls = lake.controls.snapshot()
     except StreamTablesError:  # of the root: each refresh reports it
         return {each.name: "" for each in tables}
-    return {each.name: _suspension_reason(each, controls) for each in tables}
+    reasons: dict[str, str] = {}
+    for each in tables:
+        try:
+            reasons[each.name] = controls.of(each.table).suspension
+        except StreamTablesError:  # it must not stop the others: the table's refresh reports it
+            reasons[each.name] = ""
+    return reasons
 
 
 def _is_time_due(table: TableAnalysis, known: RefreshProgress, now: datetime) -> bool:
     if known.last is None or not isinstance(table.schedule, OnChange):
         return True
     return not known.last <= now < known.last + _TIME_STEP
-
-
-def _suspension_reason(table: TableAnalysis, controls: Controls) -> str:
-    try:
-        return controls.of(table.table).suspension
-    except StreamTablesError:  # it must not stop the others: the table's refresh reports it
-        return ""
 
 
 KEPT = 64 * 1024 * 1024
@@ -218,7 +215,8 @@ def look(replications: Replications, name: str) -> PublisherAnswer:
     try:
         status = replications.read(name)
         if not status.enabled:
-            return PublisherAnswer(False, _disablement_reason(status))
+            why = f" after an error: {status.error}" if status.error else ""
+            return PublisherAnswer(False, f"the replication is disabled{why}")
         if any(_is_due(each, status.failed_at) for each in status.tables):
             return PublisherAnswer()
         lag = replications.lag(name, stopped=False)
@@ -266,8 +264,3 @@ def _answers(lake: Lake, names: Mapping[str, str]) -> dict[str, PublisherAnswer]
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
     return dict(found)
-
-
-def _disablement_reason(status: ReplicationStatus) -> str:
-    why = f" after an error: {status.error}" if status.error else ""
-    return f"the replication is disabled{why}"

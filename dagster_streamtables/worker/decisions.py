@@ -209,14 +209,6 @@ class Decisions:
         """A table has another definition from now on."""
         self._others.forget(name)
 
-    def _read_blocks(self, driven: Workload) -> dict[str, dict[str, str]]:
-        """The blocks by blocking checks, which are not read from Dagster at each look."""
-        at, found = self._refused
-        if time.monotonic() >= at + _ASKED_EVERY:
-            found = driven.blocked()
-            self._refused = time.monotonic(), found
-        return found
-
     def make(
         self, driven: Workload, memory: Mapping[str, RefreshMemory], backlog: Backlog, now: datetime
     ) -> dueness.TickPlan:
@@ -233,12 +225,12 @@ class Decisions:
         replications = {n: nodes.replications[n] for n in due if n in nodes.replications}
         tables = {n: nodes.tables[n] for n in due if n in nodes.tables}
         suspended, versions = self._suspensions.of(tables), Versions(self._heads)
-        states = {
-            **self._publishers.situations(replications, past, last, now, driven.backoff),
-            **refresh_states(
-                tables, past, versions, suspended, self._others, now, self._read_blocks(driven)
-            ),
-        }
+        states = self._publishers.situations(replications, past, last, now, driven.backoff)
+        if time.monotonic() >= self._refused[0] + _ASKED_EVERY:
+            blocked = driven.blocked()
+            self._refused = time.monotonic(), blocked
+        others, refused = self._others, self._refused[1]
+        states |= refresh_states(tables, past, versions, suspended, others, now, refused)
         plan = dueness.decide(states, nodes.reads, now, driven.backoff, nodes.writers)
         for name in plan.refresh:
             if states[name].redefined:

@@ -10,21 +10,15 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
-from dagster_streamtables import (
-    Lake,
-    PublicationEntry,
-    StreamTable,
-)
+from dagster_streamtables import Lake, PublicationEntry, StreamTable
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.replication.lake import lake_publisher
 from dagster_streamtables.replication.lifecycle import replication_state
 from dagster_streamtables.runtime.storage import conditional_puts
 from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
-from object_store.replicating import publish, replicating
+from object_store.replicating import append, held, publish, replicating
 from qa.object_store.faults import Faults
 from qa.object_store.store import AuditedStore, audited_store
 
@@ -33,8 +27,6 @@ pytestmark = pytest.mark.process
 TOTALS = StreamTable(
     "totals", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer"
 )
-
-
 ORDERS = PublicationEntry("orders", key=("id",))
 
 
@@ -61,11 +53,6 @@ def lake_in(store: AuditedStore, name: str = "tables") -> Lake:
     return Lake(store.place("lake", name), storage_options=store.options)
 
 
-def append(store: AuditedStore, place: str, *rows: tuple[int, int]) -> None:
-    table = pa.table({"id": [id for id, _ in rows], "amount": [amount for _, amount in rows]})
-    write_deltalake(place, table, mode="append", storage_options=dict(store.options))
-
-
 def keys(store: AuditedStore) -> list[str]:
     listed = store.client.list_objects_v2(Bucket="lake")
     return [each["Key"] for each in listed.get("Contents", ())]
@@ -89,9 +76,7 @@ def sell(store: AuditedStore, id: int) -> None:
 
 
 def copied(store: AuditedStore) -> list[tuple[int, int]]:
-    place = lake_in(store).location("eu.orders")
-    rows = DeltaTable(place, storage_options=dict(store.options)).to_pyarrow_table().to_pylist()
-    return sorted((row["id"], row["amount"]) for row in rows)
+    return held(store, lake_in(store).location("eu.orders"))
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from changes.table import FEED
 from dagster_streamtables import Lake, PublicationEntry, StreamTable, subscribe
 from dagster_streamtables.errors import (
     ConflictingCommit,
@@ -28,7 +26,7 @@ from dagster_streamtables.runtime.errors.environment_errors import store_problem
 from dagster_streamtables.runtime.errors.error_translation import is_lasting, may_pass
 from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.storage.documents import Ledger, OvertakenAppend
-from object_store.replicating import replicating
+from object_store.replicating import append, held, replicating
 from qa.object_store.faults import Faults
 from qa.object_store.store import BUCKET, AuditedStore, audited_store
 
@@ -45,29 +43,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedStore]:
         yield found
 
 
-def write(store: AuditedStore, place: str, rows: list[dict[str, Any]]) -> None:
-    options = dict(store.options)
-    table = pa.Table.from_pylist(rows)
-    write_deltalake(place, table, mode="append", configuration=FEED, storage_options=options)
-
-
 def change(store: AuditedStore, place: str) -> None:
     """Row 1 goes, row 2 changes, row 3 comes."""
     table = DeltaTable(place, storage_options=dict(store.options))
     table.delete("id = 1")
     table.update(predicate="id = 2", updates={"amount": "21"})
-    write(store, place, [{"id": 3, "amount": 30}])
-
-
-def held(store: AuditedStore, place: str) -> list[tuple[Any, ...]]:
-    rows = pa.table(DeltaTable(place, storage_options=dict(store.options)).to_pyarrow_table())
-    return sorted((row["id"], row["amount"]) for row in rows.to_pylist())
+    append(store, place, (3, 30))
 
 
 def test_a_version_begins_with_a_commit_or_a_checkpoint(store: AuditedStore) -> None:
     place = store.root("cleaned")
     for number in range(3):
-        write(store, place, [{"id": number, "amount": 10}])
+        append(store, place, (number, 10))
     log = log_at_place(place, store.options)
     assert log.begins_before(1)
     DeltaTable(place, storage_options=dict(store.options)).create_checkpoint()
@@ -80,7 +67,7 @@ def test_a_version_begins_with_a_commit_or_a_checkpoint(store: AuditedStore) -> 
 
 
 def test_of_two_writers_of_a_version_one_succeeds(store: AuditedStore) -> None:
-    def append(name: str) -> list[Any]:
+    def append_all(name: str) -> list[Any]:
         ledger, done = Ledger(store.root("ledger"), store.options), []
         while len(done) < APPENDS:
             newest = ledger.read()
@@ -92,7 +79,7 @@ def test_of_two_writers_of_a_version_one_succeeds(store: AuditedStore) -> None:
         return done
 
     with ThreadPoolExecutor() as pool:
-        done = [each for part in pool.map(append, "ab") for each in part]
+        done = [each for part in pool.map(append_all, "ab") for each in part]
     assert sorted(version for version, _ in done) == list(range(2 * APPENDS))
     ledger = Ledger(store.root("ledger"), store.options)
     for version, value in done:
@@ -160,7 +147,7 @@ def test_the_words_of_a_store(words: str, kind: type[Any]) -> None:
 def test_changes_are_followed_with_a_slot(store: AuditedStore) -> None:
     lake = Lake(store.root("followed"), storage_options=store.options)
     place = lake.location("orders")
-    write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
+    append(store, place, (1, 10), (2, 20))
     with subscribe(lake, "orders", slot="index") as orders:
         assert orders.fetch(None, timeout=0).num_rows == 2
         orders.ack()
@@ -178,7 +165,7 @@ def test_changes_are_followed_with_a_slot(store: AuditedStore) -> None:
 def test_a_lake_in_the_store_replicates_another(store: AuditedStore) -> None:
     shop = Lake(store.root("shop"), storage_options=store.options)
     place = shop.location("sales.orders")
-    write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
+    append(store, place, (1, 10), (2, 20))
     lake = Lake(store.root("copies"), storage_options=store.options)
     replications = replicating(shop, lake, PublicationEntry("sales.orders", key=("id",)))
     said = [str(replications.refresh("eu"))]
@@ -194,15 +181,15 @@ def test_commits_whose_answer_is_lost_are_made_once(store: AuditedStore) -> None
     """delta-rs sends a commit again, meets its own, and would make it again as a new version."""
     shop = Lake(store.root("whole"), storage_options=store.options)
     place = shop.location("sales.orders")
-    write(store, place, [{"id": 1, "amount": 10}, {"id": 1, "amount": 10}])
+    append(store, place, (1, 10), (1, 10))
     store.set(Faults(lost=1, within="lost"))
     with pytest.raises(CommitFailedError):  # of a commit that was made
-        write(store, store.root("lost/own"), [{"id": 1, "amount": 10}])
+        append(store, store.root("lost/own"), (1, 10))
     assert held(store, store.root("lost/own")) == [(1, 10)]
     lake = Lake(store.root("lost/lake"), storage_options=store.options)
     replications = replicating(shop, lake, PublicationEntry("sales.orders"))
     for _ in range(2):
-        write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
+        append(store, place, (1, 10), (2, 20))
         for _ in range(4):  # until what came is there
             with suppress(ConflictingCommit):
                 if str(replications.refresh("eu")).endswith("NO_DATA"):

@@ -24,5 +24,4 @@ def chunk(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
 
 
 def shown(shape: RowEncoder, *chunks: pa.Table, timestamp: int = 1) -> list[tuple[Any, ...]]:
-    """All rows of the output."""
     return [row for batch in shape.rows(timestamp, chunks) for row in tuples(batch)]

@@ -97,12 +97,10 @@ def example(empty: Example) -> Example:
 
 
 def data(rows: list[Any]) -> list[Any]:
-    """Without progress."""
     return [(row[0], *row[2:]) for row in rows if not row[1]]
 
 
 def closed(rows: list[Any]) -> list[int]:
-    """The timestamps of progress."""
     return [row[0] for row in rows if row[1]]
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from changes.reading import contents, ready
 from changes.table import Table
@@ -28,12 +27,12 @@ from dagster_streamtables.errors import RefusedOperation, RejectedQuery
 from runtime.delta import _shown, outputs, run_on_delta, write, write_from
 from runtime.test_cases_on_delta import (
     _numbers,
-    _random_rows,
     by_file,
     cases,
     database,
     new,
     richest,
+    write_random,
 )
 
 __all__ = ["database", "new"]
@@ -48,28 +47,22 @@ SEED, WINDOWS = 7, 3
 
 
 @pytest.mark.parametrize("case", FEW, ids=str)
-def test_a_few_cases(case: Case, database: Database, spark: SparkSession, new: Lake) -> None:
-    changes_as_the_case_says(case, database, spark, new)
+def test_a_few_cases(case: Case, database: Database, new: Lake) -> None:
+    test_every_case(case, database, new)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", cases, ids=str)
-def test_every_case(case: Case, database: Database, spark: SparkSession, new: Lake) -> None:
-    changes_as_the_case_says(case, database, spark, new)
-
-
-def changes_as_the_case_says(
-    case: Case, database: Database, spark: SparkSession, lake: Lake
-) -> None:
+def test_every_case(case: Case, database: Database, new: Lake) -> None:
     plan = compile_query(case.query, TABLES)
     with database.fresh():
         database.write(case.before)
-        write_from(database, lake, plan.sources, feed=len(case.name) % 2 == 0)
-    names = outputs(spark, lake, case.query)
-    subscription = subscribe(lake, case.query, clock="ms")
+        write_from(database, new, plan.sources, feed=len(case.name) % 2 == 0)
+    names = outputs(new, case.query)
+    subscription = subscribe(new, case.query, clock="ms")
     before = ready(subscription, names)
 
-    run_on_delta(lake, case.change)
+    run_on_delta(new, case.change)
     changed = ready(subscription, names)
 
     rows = [(diff, *map(_shown, row)) for _, diff, *row in changed]
@@ -81,7 +74,7 @@ def changes_as_the_case_says(
     assert _numbers(signed) == _numbers(_expected(case)) or plan.is_time_dependent
     if not plan.is_time_dependent:
         _require_each_once(changed)
-    with subscribe(lake, case.query, clock="ms") as anew:
+    with subscribe(new, case.query, clock="ms") as anew:
         now = ready(anew, names)
     assert _alike(before + changed) == _alike(now)
 
@@ -133,11 +126,11 @@ def test_random_rows(group: list[Case], database: Database, new: Lake) -> None:
     chance = random.Random(SEED)
     followed = [case for case in group if not compile_query(case.query, TABLES).is_time_dependent]
     with database.fresh():
-        _write(database, new, chance, "append")
+        write_random(database, new, chance, "append")
         open_ = {case: subscribe(new, case.query, clock="ms") for case in followed}
         read = {case: ready(each) for case, each in open_.items()}
         for _ in range(WINDOWS):
-            _write(database, new, chance, "overwrite")
+            write_random(database, new, chance, "overwrite")
             for case, each in open_.items():
                 changed = ready(each)
                 _require_each_once(changed)
@@ -145,12 +138,6 @@ def test_random_rows(group: list[Case], database: Database, new: Lake) -> None:
                 with subscribe(new, case.query, clock="ms") as anew:
                     now = ready(anew)
                 assert _alike(read[case]) == _alike(now), str(case)
-
-
-def _write(database: Database, lake: Lake, chance: random.Random, mode: str) -> None:
-    for table in TABLES:
-        database.hold(table, _random_rows(table, chance))
-        write(lake, table, database.connection.execute(f"FROM {table}").to_arrow_table(), mode=mode)
 
 
 def test_days_are_those_of_the_zone_that_is_asked_for(tmp_path: Path) -> None:

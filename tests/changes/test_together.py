@@ -21,9 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
 from changes.reading import contents, plain, read
 from changes.table import Table
@@ -135,21 +133,21 @@ ways = pytest.mark.parametrize(
 @ways
 def test_killed_a_hundred_times(program: str, slot: str, tmp_path: Path) -> None:
     lake, dice = Lake(tmp_path / "lake"), random.Random(KILLS)
-    place, database = lake.location("t"), tmp_path / "sink.db"
-    write_deltalake(place, _rows(dice, 20), configuration={"delta.enableChangeDataFeed": "true"})
+    table, database = Table.new(lake.location("t")), tmp_path / "sink.db"
+    table.insert(*_rows(dice, 20))
     for _ in range(KILLS):
         with _sink(program, lake, database, slot, FEW) as sink:
             assert sink.stdout is not None
             sink.stdout.readline()
             end = time.monotonic() + dice.random() * (0.6 if program == "sink" else 3)
             while time.monotonic() < end:
-                _change(place, dice)
+                _change(table, dice)
         _free(lake, slot)
     with _sink(program, lake, database, slot, MANY) as sink:
         # The last commit is one of rows, which the sink can be seen to store.
-        write_deltalake(place, _rows(dice, 1), mode="append")
-        _wait_for(database, DeltaTable(place).version())
-    assert _stored(database) == _held(place)
+        table.insert(*_rows(dice, 1))
+        _wait_for(database, table.version)
+    assert _stored(database) == table.rows(table.version)
 
 
 @contextmanager
@@ -174,22 +172,21 @@ def _free(lake: Lake, slot: str) -> None:
             lake.slots.release(slot, made.reader.id)
 
 
-def _rows(dice: random.Random, count: int) -> pa.Table:
+def _rows(dice: random.Random, count: int) -> list[tuple[int, str]]:
     keys = [dice.randrange(1000) for _ in range(count)]
-    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{key % 5}" for key in keys]})
+    return [(key, f"v{key % 5}") for key in keys]
 
 
-def _change(place: str, dice: random.Random) -> None:
+def _change(table: Table, dice: random.Random) -> None:
     match dice.randrange(5):
         case 0:
-            DeltaTable(place).delete(f"k % 17 = {dice.randrange(17)}")
+            table.delete(f"k % 17 = {dice.randrange(17)}")
         case 1:
-            updates = {"v": f"'w{dice.randrange(9)}'"}
-            DeltaTable(place).update(predicate=f"k % 13 = {dice.randrange(13)}", updates=updates)
+            table.update(f"k % 13 = {dice.randrange(13)}", v=f"'w{dice.randrange(9)}'")
         case 2:
-            write_deltalake(place, _rows(dice, 30), mode="overwrite")
+            table.overwrite(*_rows(dice, 30))
         case _:
-            write_deltalake(place, _rows(dice, 5), mode="append")
+            table.insert(*_rows(dice, 5))
 
 
 def _wait_for(database: Path, version: int) -> None:
@@ -215,8 +212,3 @@ def _stored(database: Path) -> Counter[tuple[int, str]]:
     with sqlite3.connect(database) as store:
         rows = store.execute("SELECT k, v, SUM(diff) FROM rows GROUP BY k, v").fetchall()
     return Counter({(k, v): n for k, v, n in rows if n})
-
-
-def _held(place: str) -> Counter[tuple[int, str]]:
-    rows = DeltaTable(place).to_pyarrow_table().to_pylist()
-    return Counter((row["k"], row["v"]) for row in rows)

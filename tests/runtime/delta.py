@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +18,10 @@ from sqlglot import exp
 from compiler.database import Database, Rows, _shown
 from dagster_streamtables import Lake
 from dagster_streamtables.compiler import at_time, comparable_columns, read, with_one_answer
+from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.delta.table_schema import has_variants, spark_name
 from dagster_streamtables.runtime.model.definition import visible_types
+from dagster_streamtables.runtime.spark.settings import settings_for_now
 from named_rows import NamedRows
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -48,10 +51,47 @@ def session(lake: Lake) -> SparkSession:
     return lake.access.session("tests").spark
 
 
-def on_spark(lake: Lake, statement: str) -> DataFrame:
-    """Run a statement as it is written; `{t}` in it is the table ``t`` of the lake."""
+def log_of(lake: Lake, name: str) -> TableLog:
+    """The log of a table that exists."""
+    log = Logs().newest(lake.location(name))
+    assert log is not None
+    return log
+
+
+def views(lake: Lake, *names: str) -> SparkSession:
+    """A session in which tables of the lake are views by their names, as plain Spark reads them."""
+    spark = session(lake)
+    for name in names:
+        spark.read.format("delta").load(lake.location(name)).createOrReplaceTempView(name)
+    return spark
+
+
+def append_by_spark(lake: Lake, name: str, query: str, *, feed: bool = False) -> None:
+    """Add the rows of a query to a source, as Spark writes them."""
+    files = session(lake).sql(query).coalesce(1).write.format("delta").mode("append")
+    files.options(**FEED if feed else {}).save(lake.location(name))
+
+
+def create(
+    lake: Lake, name: str, columns: str, *, partitioned_by: str = "", **properties: object
+) -> None:
+    """Create an empty source as Spark does, with properties of Delta."""
+    told = ", ".join(f"'delta.{key}' = '{str(value).lower()}'" for key, value in properties.items())
+    parts = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
+    more = f"{parts} TBLPROPERTIES ({told})" if told else parts
+    on_spark(lake, f"CREATE TABLE {{{name}}} ({columns}) USING delta {more}")
+
+
+def on_spark(
+    lake: Lake, statement: str, settings: Mapping[str, str] = MappingProxyType({})
+) -> DataFrame:
+    """Run a statement as it is written; `{t}` in it is the table ``t`` of the lake.
+
+    The settings are those of the session for as long as it runs.
+    """
     named = _NAMED.sub(lambda found: f"delta.`{lake.location(found[1])}`", statement)
-    return session(lake).sql(named)
+    with settings_for_now(session(lake), settings):
+        return session(lake).sql(named)
 
 
 _NAMED = re.compile(r"\{([\w.]+)\}")
@@ -105,7 +145,7 @@ def held(lake: Lake, name: str) -> NamedRows:
     return NamedRows.of(columns, stored(lake, name, columns))
 
 
-def outputs(spark: SparkSession, lake: Lake, query: str) -> list[str]:
+def outputs(lake: Lake, query: str) -> list[str]:
     """The columns of a query over tables of the lake, as plain Spark names and orders them.
 
     In a recursion, Spark takes no UNION; with UNION ALL in its place the columns are the same.
@@ -114,7 +154,7 @@ def outputs(spark: SparkSession, lake: Lake, query: str) -> list[str]:
     text = with_one_answer(text, {name: lake.columns(name) or {} for name in text.sources})
     time = at_time(text, "2024-01-01T00:00:00+00:00")  # of no account for the names
     sql = text.over(lambda name: f"delta.`{lake.location(name)}`", more=time).sql
-    return spark.sql(_UNION.sub("UNION ALL", sql)).columns
+    return session(lake).sql(_UNION.sub("UNION ALL", sql)).columns
 
 
 _UNION = re.compile(r"\bUNION\b(?!\s+ALL)(\s+DISTINCT)?", re.IGNORECASE)

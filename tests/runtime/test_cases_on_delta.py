@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from compiler import casefile
 from compiler.casefile import Case
-from compiler.database import TABLES, Database, Literals, plan_of, statements
+from compiler.database import TABLES, Database, plan_of, statements
 from compiler.test_cases import DOMAINS
 from dagster_streamtables import Action, Lake, Refresh, StreamTable
 from dagster_streamtables.compiler import compile_query
@@ -39,7 +39,6 @@ def kinds(step: Step) -> set[str]:
 
 
 def richest(group: list[Case]) -> Case:
-    """The case whose query has the most kinds of operators."""
     plain = [case for case in group if "TINYINT" not in case.query]
     return max(plain, key=lambda case: len(kinds(plan_of(case.query).view)))
 
@@ -123,15 +122,13 @@ WAYS = [
 
 @pytest.mark.hours
 @pytest.mark.parametrize(("case", "merged"), WAYS)
-def test_every_case(
-    case: Case, merged: bool, database: Database, spark: SparkSession, new: Lake
-) -> None:
+def test_every_case(case: Case, merged: bool, database: Database, new: Lake) -> None:
     table, plan = _table("result", case), compile_query(case.query, TABLES)
     with database.fresh():
         database.write(case.before)
         write_from(database, new, plan.sources, feed=merged)
     assert new.refresh(table).action is Action.REINITIALIZE
-    visible = outputs(spark, new, case.query)
+    visible = outputs(new, case.query)
     before = stored(new, "result", visible)
 
     for script in [case.change] if merged else statements(case.change, write="spark"):
@@ -164,23 +161,25 @@ def test_random_rows(group: list[Case], database: Database, new: Lake) -> None:
     rows = Together.over(new, group)
     with database.fresh():
         for window in range(WINDOWS + 1):
-            for table in TABLES:
-                database.hold(table, _random_rows(table, chance))
-            _write(database, rows.lake, "overwrite" if window else "append")
+            write_random(database, rows.lake, chance, "overwrite" if window else "append")
             for case, future in rows.refresh().items():
                 done = future.result()
                 found = rows.lake.check(rows.tables[case])
                 assert found.equal, (str(case), done, str(found))
 
 
+def write_random(database: Database, lake: Lake, chance: random.Random, mode: str) -> None:
+    for table, columns in TABLES.items():
+        types = columns.values()
+        count = chance.randint(0, 8)
+        rows = [tuple(chance.choice(DOMAINS[type_]) for type_ in types) for _ in range(count)]
+        database.hold(table, rows)
+    _write(database, lake, mode)
+
+
 def _write(database: Database, lake: Lake, mode: str) -> None:
     for table in TABLES:
         write(lake, table, database.connection.execute(f"FROM {table}").to_arrow_table(), mode=mode)
-
-
-def _random_rows(table: str, chance: random.Random) -> Iterator[Literals]:
-    for _ in range(chance.randint(0, 8)):
-        yield tuple(chance.choice(DOMAINS[type_]) for type_ in TABLES[table].values())
 
 
 def _table(name: str, case: Case) -> StreamTable:

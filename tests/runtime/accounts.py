@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from deltalake import DeltaTable
 
 from dagster_streamtables import Lake, Refresh, StreamTable
+from runtime.delta import views
 
 AT = "loaded_at"
 Row = tuple[str, ...]
@@ -68,10 +69,8 @@ def times(lake: Lake, table: StreamTable) -> list[tuple[Row, datetime]]:
 
 def result(lake: Lake, table: StreamTable) -> list[Row]:
     """The rows of the query by plain Spark, as texts."""
-    spark = lake.access.session(table.name).spark
-    for name in table.sources:
-        spark.read.format("delta").load(lake.location(name)).createOrReplaceTempView(name)
-    return [tuple(map(repr, row)) for row in spark.sql(table.query).collect()]
+    rows = views(lake, *table.sources).sql(table.query)
+    return [tuple(map(repr, row)) for row in rows.collect()]
 
 
 def stream(name: str, query: str, **more: object) -> StreamTable:

@@ -23,8 +23,9 @@ from deltalake import (
     write_deltalake,
 )
 
+from changes.table import FEED
+
 BY_SPARK = {"engineInfo": "Apache-Spark/4.2.0 Delta-Lake/4.4.0"}
-FEED = {"delta.enableChangeDataFeed": "true"}
 
 
 def rows(*ids: int) -> pa.Table:
@@ -53,7 +54,6 @@ def put(place: Path, version: int, said: list[dict[str, Any]]) -> None:
 
 
 def say(place: Path, version: int, **info: Any) -> None:
-    """Have a commit tell more of itself."""
     said = actions(place, version)
     for each in said:
         if "commitInfo" in each:

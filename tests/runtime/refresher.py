@@ -42,7 +42,6 @@ class Refresher:
 
 
 def killed(process: Any, seconds: float) -> None:
-    """Kill a process some time from now."""
     time.sleep(seconds)
     os.kill(process.pid, signal.SIGKILL)
     process.join()

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from compiler import casefile
 from compiler.database import _shown
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.declare.analysis import analyze_tables
 from named_rows import NamedRows
-from runtime.delta import held, run_on_delta, stored, write
+from runtime.delta import held, on_spark, run_on_delta, stored, views, write
 from runtime.orders import orders
-from runtime.refreshes import maintained
+from runtime.refreshes import each_refreshed, maintained, refreshed
 
 _TEXTS = casefile.tables("pipes.txt", Path(__file__).parent)
 QUERIES, PIPES = ([query for [query] in rows] for rows in _TEXTS.values())
@@ -30,7 +29,7 @@ PIPES += [
 
 
 @pytest.fixture
-def tables(spark: SparkSession, lake: Lake) -> Lake:
+def tables(lake: Lake) -> Lake:
     tags = pa.array([[1, 2], [], None, [3]] * 5, pa.list_(pa.int64()))
     seen = pa.array([i * 60_000_000 for i in range(20)], pa.timestamp("us", "UTC"))
     rows = orders(*range(20)).append_column("tags", tags).append_column("seen", seen)
@@ -39,14 +38,15 @@ def tables(spark: SparkSession, lake: Lake) -> Lake:
     return lake
 
 
-def answer(spark: SparkSession, lake: Lake, query: str) -> NamedRows:
-    for name in ("orders", "customers"):
-        spark.read.format("delta").load(lake.location(name)).createOrReplaceTempView(name)
+def is_what_spark_answers(lake: Lake, table: StreamTable) -> bool:
+    names = ("orders", "customers")
+    spark = views(lake, *names)
     try:
-        return NamedRows.of_arrow(spark.sql(query).toArrow(), _shown)
+        expected = NamedRows.of_arrow(spark.sql(table.query).toArrow(), _shown)
     finally:
-        for name in ("orders", "customers"):
+        for name in names:
             spark.catalog.dropTempView(name)
+    return held(lake, table.name) == expected
 
 
 def declared(lake: Lake, mode: str, queries: list[str]) -> list[StreamTable]:
@@ -56,24 +56,20 @@ def declared(lake: Lake, mode: str, queries: list[str]) -> list[StreamTable]:
 
 
 @pytest.mark.long
-def test_a_full_refresh_gives_what_spark_answers(spark: SparkSession, tables: Lake) -> None:
+def test_a_full_refresh_gives_what_spark_answers(tables: Lake) -> None:
     for table in declared(tables, "FULL", QUERIES):
         tables.refresh(table)
-        assert held(tables, table.name) == answer(spark, tables, table.query), table.query
+        assert is_what_spark_answers(tables, table), table.query
 
 
 @pytest.mark.parametrize("step", [6, pytest.param(2, marks=pytest.mark.long)])
-def test_what_the_compiler_cannot_read_is_followed_in_auto(
-    step: int, spark: SparkSession, tables: Lake
-) -> None:
+def test_what_the_compiler_cannot_read_is_followed_in_auto(step: int, tables: Lake) -> None:
     followed = declared(tables, "AUTO", QUERIES[:6:step])
-    for table in followed:
-        tables.refresh(table)
+    each_refreshed(tables, *followed)
     run_on_delta(tables, "DELETE FROM orders WHERE id IN (1, 4, 5)")
     for table in followed:
-        tables.refresh(table)
-        assert held(tables, table.name) == answer(spark, tables, table.query), table.query
-        assert tables.check(table).equal
+        refreshed(tables, table)
+        assert is_what_spark_answers(tables, table), table.query
 
 
 def test_a_query_that_reads_no_table_is_made_once(lake: Lake) -> None:
@@ -85,35 +81,27 @@ def test_a_query_that_reads_no_table_is_made_once(lake: Lake) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("query", PIPES)
-def test_a_pipe_is_maintained_as_what_spark_answers(
-    query: str, spark: SparkSession, tables: Lake
-) -> None:
+def test_a_pipe_is_maintained_as_what_spark_answers(query: str, tables: Lake) -> None:
     table = maintained("piped", query)
     assert tables.refresh(table).action is Action.REINITIALIZE
-    assert held(tables, "piped") == answer(spark, tables, query)
+    assert is_what_spark_answers(tables, table)
     run_on_delta(tables, "DELETE FROM orders WHERE id IN (1, 4, 5)")
     run_on_delta(tables, "UPDATE customers SET name = 'z' WHERE id = 1")
-    done = tables.refresh(table)
+    done = refreshed(tables, table)
     assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA), done
-    assert held(tables, "piped") == answer(spark, tables, query)
-    assert tables.check(table).equal
+    assert is_what_spark_answers(tables, table)
 
 
 @pytest.mark.long
-def test_a_key_by_number_follows_the_order_of_the_columns(
-    spark: SparkSession, tables: Lake
-) -> None:
+def test_a_key_by_number_follows_the_order_of_the_columns(tables: Lake) -> None:
     """It counts columns that the query does not read, too."""
     query = "FROM orders |> AGGREGATE COUNT(*) AS n GROUP BY 2 |> SELECT n"
     table = maintained("piped", query)
     tables.refresh(table)
     run_on_delta(tables, "DELETE FROM orders WHERE id = 1")
-    assert tables.refresh(table).action is Action.DIFFERENTIAL
-    assert tables.check(table).equal
-    there = f"delta.`{tables.location('orders')}`"
+    refreshed(tables, table, Action.DIFFERENTIAL)
     [*_, last] = tables.columns("orders") or {}
-    spark.sql(f"ALTER TABLE {there} ALTER COLUMN {last} FIRST")
+    on_spark(tables, f"ALTER TABLE {{orders}} ALTER COLUMN {last} FIRST")
     run_on_delta(tables, "DELETE FROM orders WHERE id = 2")
-    assert tables.refresh(table).action is Action.REINITIALIZE
-    assert held(tables, "piped") == answer(spark, tables, query)
-    assert tables.check(table).equal
+    refreshed(tables, table, Action.REINITIALIZE)
+    assert is_what_spark_answers(tables, table)

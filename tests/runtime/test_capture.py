@@ -19,11 +19,10 @@ def test_inserts_alone_are_read_from_the_added_files_and_appended(lake: Lake) ->
     refreshed(lake, LARGE)
     write(lake, "orders", orders(20, 21))
 
-    done = refreshed(lake, LARGE)
+    done = refreshed(lake, LARGE, Action.DIFFERENTIAL, inserted=2, deleted=0)
 
     window = done.windows["orders"]
     assert (window.before, window.after, window.capture, window.rows) == (0, 1, "appended", 2)
-    assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 2, 0)
     assert DeltaTable(lake.location(LARGE.name)).history(1)[0]["operation"] == "WRITE"
 
 
@@ -33,10 +32,7 @@ def test_updates_and_deletes_are_read_from_the_feed(lake: Lake) -> None:
     merge_into(lake, {"amount": "1"}, 0, 1, 2, 3)
     source(lake).delete("id = 10")
 
-    done = refreshed(lake, LARGE)
-
-    assert (done.windows["orders"].capture, done.windows["orders"].rows) == ("feed", 9)
-    assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 0, 5)
+    refreshed(lake, LARGE, Action.DIFFERENTIAL, capture="feed", rows_in=9, inserted=0, deleted=5)
 
 
 @pytest.mark.long
@@ -47,9 +43,7 @@ def test_a_feed_that_leaves_rows_out_is_not_read(lake: Lake) -> None:
     # Three rows become 2 and one ceases to be; UPDATE in delta-rs writes no entry for either.
     DeltaTable(lake.location("few")).update(updates={"amount": "amount + 1"})
 
-    done = refreshed(lake, bag)
-
-    assert (done.action, done.windows["few"].capture) == (Action.DIFFERENTIAL, "snapshots")
+    refreshed(lake, bag, Action.DIFFERENTIAL, capture="snapshots")
 
 
 @no_feed
@@ -68,10 +62,7 @@ def test_without_a_feed_the_change_comes_from_the_two_ends(table: StreamTable, l
     source(lake).delete("id = 10")
     write(lake, "orders", orders(30, 31), feed=False)
 
-    done = refreshed(lake, table)
-
-    assert done.windows["orders"].capture == "snapshots"
-    assert done.action is Action.DIFFERENTIAL
+    refreshed(lake, table, Action.DIFFERENTIAL, capture="snapshots")
 
 
 ODD = pa.table(
@@ -98,11 +89,9 @@ def test_without_a_feed_small_files_are_read_here(
         name, _, value = assignment.partition(" = ")
         DeltaTable(lake.location("odd")).update(updates={name: value}, predicate=predicate)
         write(lake, "odd", ODD.slice(1, 1), feed=False)
-        done = refreshed(lake, EVERYTHING)
-        assert (done.action, done.windows["odd"].capture) == (Action.DIFFERENTIAL, "snapshots")
+        refreshed(lake, EVERYTHING, Action.DIFFERENTIAL, capture="snapshots")
     DeltaTable(lake.location("odd")).delete("part = 'a'")
-    done = refreshed(lake, EVERYTHING)
-    assert (done.action, done.row_count) == (Action.DIFFERENTIAL, 3)
+    refreshed(lake, EVERYTHING, Action.DIFFERENTIAL, row_count=3)
 
 
 def _never(*_: object) -> None:
@@ -118,9 +107,7 @@ def test_files_of_which_a_deletion_vector_went_are_left_to_spark(lake: Lake) -> 
     # The file goes whole, with a row that was gone before.
     on_spark(lake, "INSERT OVERWRITE {orders} SELECT * FROM {orders} WHERE id > 9")
 
-    done = refreshed(lake, LARGE)
-
-    assert (done.action, done.deleted) == (Action.DIFFERENTIAL, 9)
+    refreshed(lake, LARGE, Action.DIFFERENTIAL, deleted=9)
 
 
 @pytest.mark.long
@@ -131,9 +118,7 @@ def test_nested_columns_of_two_ends_are_compared_by_spark(lake: Lake) -> None:
     refreshed(lake, table)
     DeltaTable(lake.location("lists")).update(updates={"id": "9"}, predicate="id = 2")
 
-    done = refreshed(lake, table)
-
-    assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 1, 1)
+    refreshed(lake, table, Action.DIFFERENTIAL, inserted=1, deleted=1)
 
 
 def test_many_changes_of_one_row_count_once(lake: Lake) -> None:
@@ -143,9 +128,7 @@ def test_many_changes_of_one_row_count_once(lake: Lake) -> None:
     write(lake, "orders", orders(50))
     source(lake).delete("id = 50")
 
-    done = refreshed(lake, LARGE)
-
-    assert (done.inserted, done.deleted) == (1, 1)
+    refreshed(lake, LARGE, inserted=1, deleted=1)
 
 
 @pytest.mark.long
@@ -211,10 +194,7 @@ def test_spark_with_deletion_vectors_and_merge(lake: Lake) -> None:
         "WHEN MATCHED THEN UPDATE SET amount = 40",
     )
 
-    done = refreshed(lake, LARGE)
-
-    assert (done.action, done.windows["orders"].capture) == (Action.DIFFERENTIAL, "snapshots")
-    assert (done.inserted, done.deleted) == (1, 3)
+    refreshed(lake, LARGE, Action.DIFFERENTIAL, capture="snapshots", inserted=1, deleted=3)
 
 
 def test_copies_of_a_row_are_counted(lake: Lake) -> None:
@@ -224,6 +204,4 @@ def test_copies_of_a_row_are_counted(lake: Lake) -> None:
     # Two of five go: a MERGE would take all five.
     write(lake, "notes", pa.table({"note": ["a"] * 3 + ["b", None, "c"]}), mode="overwrite")
 
-    done = refreshed(lake, copies)
-
-    assert (done.action, done.row_count) == (Action.DIFFERENTIAL, 6)
+    refreshed(lake, copies, Action.DIFFERENTIAL, row_count=6)

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +22,8 @@ from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.declarations import find_problems
 from dagster_streamtables.errors import InvalidDefinition
 from runtime.accounts import AT, Account, stream, times
-from runtime.delta import on_spark, write
+from runtime.delta import append_by_spark, on_spark, write
+from runtime.refreshes import refreshed
 from runtime.ways import writers
 
 BAG = "SELECT g, v, x FROM t WHERE v IS NULL OR v > 1"
@@ -220,8 +222,7 @@ def test_a_rebuilt_table_keeps_the_times_of_equal_rows(
     lake.refresh(table)
 
     again = replace(table, query=query)
-    assert lake.refresh(again).action is Action.REINITIALIZE
-    assert lake.check(again).equal
+    refreshed(lake, again, Action.REINITIALIZE)
     assert list(ages(lake, again).values()) == expected
     kept = first <= {at for _, at in times(lake, again)}
     assert kept == ("one" not in query and "BIGINT" not in query and "SUM" not in query)
@@ -295,10 +296,8 @@ def test_rows_with_nested_values_keep_their_times(
     value: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path, spark=spark)
-
-    def add(start: int, stop: int) -> None:
-        rows = spark.sql(f"SELECT id, {value} AS n FROM range({start}, {stop})")
-        rows.write.format("delta").mode("append").save(lake.location("t"))
+    add = partial(append_by_spark, lake, "t")
+    rows = f"SELECT id, {value} AS n FROM range"
 
     def held() -> dict[int, list[datetime]]:
         found: dict[int, list[datetime]] = {}
@@ -306,13 +305,13 @@ def test_rows_with_nested_values_keep_their_times(
             found.setdefault(row["id"], []).append(row[AT])
         return found
 
-    add(0, 4)
-    add(2, 4)
+    add(f"{rows}(0, 4)")
+    add(f"{rows}(2, 4)")
     table = stream("nested", "SELECT id, n FROM t")
     lake.refresh(table)
     first = held()
     assert len({at for each in first.values() for at in each}) == 1
-    add(3, 6)
+    add(f"{rows}(3, 6)")
     on_spark(lake, "DELETE FROM {t} WHERE id = 0")
     assert lake.refresh(table).action is Action.DIFFERENTIAL
     second = held()
@@ -328,8 +327,7 @@ def test_a_table_that_lost_a_file_is_rebuilt_without_the_times_in_it(lake: Lake)
     lake.refresh(table)
     for file in DeltaTable(lake.location("bag")).file_uris():
         Path(file).unlink()
-    assert lake.refresh(table, full=True).action is Action.FULL
-    assert lake.check(table).equal
+    refreshed(lake, table, Action.FULL, full=True)
     assert len({at for _, at in times(lake, table)}) == 1
 
 

@@ -38,7 +38,6 @@ def lake(tmp_path: Path, spark: SparkSession) -> Lake:
 
 
 def add(lake: Lake, begin: int, count: int, **more: list[Any]) -> None:
-    """Add orders."""
     ids = range(begin, begin + count)
     columns = {
         "id": pa.array(ids, pa.int64()),

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, CdcMode, Lake, OnManualWrite, OnSchemaChange, StreamTable
 from dagster_streamtables.errors import SourceProblem
 from dagster_streamtables.runtime.refresh import completion as feeds
 from dagster_streamtables.runtime.refresh.completion import PROPERTY
-from runtime.delta import run_on_delta, write
+from runtime.delta import on_spark, run_on_delta, write
 from runtime.orders import LARGE, orders, source
 from runtime.refreshes import refreshed
 
@@ -72,8 +71,7 @@ def test_a_feed_that_cannot_be_switched_on_fails_no_refresh(
     refreshed(lake, asked)
     DeltaTable(lake.location("items")).delete("id = 1")
     monkeypatch.setattr(feeds, "PROPERTY", "delta.noSuchProperty")
-    done = refreshed(lake, asked)
-    assert (done.action, done.windows["items"].capture) == (Action.DIFFERENTIAL, "snapshots")
+    done = refreshed(lake, asked, Action.DIFFERENTIAL, capture="snapshots")
     assert 'the change feed of "items" could not be turned on: ' in done.reason
     assert lake.controls.read(asked.name).errors == 0
 
@@ -127,16 +125,14 @@ def test_a_feed_that_is_switched_off_and_on_is_left_where_it_has_a_gap(lake: Lak
 
 
 @pytest.mark.long
-def test_a_new_schema_fails_the_refresh_where_it_is_asked_to(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_a_new_schema_fails_the_refresh_where_it_is_asked_to(lake: Lake) -> None:
     strict = replace(LARGE, on_schema_change=OnSchemaChange.FAIL)
     first = refreshed(lake, strict)
     run_on_delta(lake, "INSERT INTO orders VALUES (200, 1, 9, 'x')")
     wider = "CAST(amount AS BIGINT) AS amount"
-    place = lake.location("orders")
-    rows = spark.sql(f"SELECT id, customer, {wider}, note FROM delta.`{place}`")
-    rows.write.format("delta").mode("overwrite").option("overwriteSchema", True).save(place)
+    rows = on_spark(lake, f"SELECT id, customer, {wider}, note FROM {{orders}}")
+    files = rows.write.format("delta").mode("overwrite").option("overwriteSchema", True)
+    files.save(lake.location("orders"))
 
     with pytest.raises(SourceProblem, match='columns of "orders" that the query uses') as raised:
         lake.refresh(strict)

@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, subscribe
-from runtime.delta import FEED
-from runtime.refreshes import each_refreshed, maintained, refreshed
+from runtime.delta import FEED, on_spark
+from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 from runtime.ways import feeds, writers
 
 SPELLED = {
@@ -28,40 +27,38 @@ SPELLED = {
 }
 
 
+def converted(lake: Lake, *files: dict[str, list[Any]]) -> None:
+    """The table ``src``, made of files of another program."""
+    folder = Path(lake.location("src"))
+    folder.mkdir(parents=True)
+    for number, rows in enumerate(files):
+        pq.write_table(pa.table(rows), folder / f"{number}.parquet")
+    on_spark(lake, f"CONVERT TO DELTA parquet.`{folder}`")
+
+
 @pytest.mark.long
 @feeds
 @writers
-def test_columns_are_found_in_any_case(spark: SparkSession, feed: bool, lake: Lake) -> None:
-    folder = Path(lake.location("src"))
-    folder.mkdir(parents=True)
+def test_columns_are_found_in_any_case(feed: bool, lake: Lake) -> None:
     small = {"id": [1, 2], "s": ["a", "b"], "st": [{"a": 1}, {"a": 2}]}
     capital = {"ID": [3, 4], "S": ["a", "c"], "ST": [{"A": 3}, {"A": 4}]}
-    for name, rows in {"a": small, "b": capital}.items():
-        pq.write_table(pa.table(rows), folder / f"{name}.parquet")
-    place = f"delta.`{folder}`"
-    spark.sql(f"CONVERT TO DELTA parquet.`{folder}`")
+    converted(lake, small, capital)
     if feed:
-        [(name, value)] = FEED.items()
-        spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('{name}' = '{value}')")
+        on_spark(lake, "ALTER TABLE {src} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     tables = [maintained(n, q) for n, q in SPELLED.items()]
     for change in (
-        "DELETE FROM {} WHERE id = 1",
-        "UPDATE {} SET s = 'a' WHERE id = 4",
-        "INSERT INTO {} SELECT * FROM {} WHERE id = 3",
+        "DELETE FROM {src} WHERE id = 1",
+        "UPDATE {src} SET s = 'a' WHERE id = 4",
+        "INSERT INTO {src} SELECT * FROM {src} WHERE id = 3",
     ):
         each_refreshed(lake, *tables)
-        spark.sql(change.format(place, place))
-    done = [refreshed(lake, table) for table in tables]
-    assert {each.action for each in done} == {"DIFFERENTIAL"}
+        on_spark(lake, change)
+    each_followed(lake, *tables)
 
 
 @pytest.mark.long
-def test_who_follows_reads_them(spark: SparkSession, lake: Lake) -> None:
-    folder = Path(lake.location("src"))
-    folder.mkdir(parents=True)
-    pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")
-    pq.write_table(pa.table({"ID": [2]}), folder / "b.parquet")
-    spark.sql(f"CONVERT TO DELTA parquet.`{folder}`")
+def test_who_follows_reads_them(lake: Lake) -> None:
+    converted(lake, {"id": [1]}, {"ID": [2]})
     rows = subscribe(lake, "src").fetch(None, timeout=0).to_pylist()
     assert sorted(row[name] for row in rows for name in row if name.lower() == "id") == [1, 2]
 

@@ -19,13 +19,12 @@ from pyspark.sql import SparkSession
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.compute import differential
-from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.model.table_state import StreamTableState
 from dagster_streamtables.runtime.refresh import refresh
 from dagster_streamtables.runtime.storage import writer
-from runtime.delta import write
+from runtime.delta import log_of, write
 from runtime.refresher import Refresher, killed
-from runtime.refreshes import maintained, refreshed
+from runtime.refreshes import each_refreshed, maintained, refreshed
 from runtime.writers import CHANGES, change, rows
 
 pytestmark = pytest.mark.hours
@@ -50,14 +49,9 @@ writers = pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["delta-rs", 
 def test_killed_again_and_again(
     kills: int, driver_rows: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills)
-
-
-def kill_and_recover(lake: Lake, driver_rows: int, kills: int) -> None:
-    dice = random.Random(7)
+    lake, dice = Lake(tmp_path, spark=spark), random.Random(7)
     write(lake, "orders", rows(dice, 500))
-    for table in TABLES:
-        lake.refresh(table)
+    each_refreshed(lake, *TABLES)
     for number in range(kills):
         table = TABLES[number % len(TABLES)]
         before = lake.frontier(table)
@@ -103,8 +97,7 @@ def assert_commits_follow_each_other(lake: Lake, table: StreamTable) -> None:
 
 
 def commits_of(lake: Lake, table: StreamTable) -> list[StreamTableState]:
-    log = Logs().newest(lake.location(table.name))
-    assert log is not None
+    log = log_of(lake, table.name)
     infos = (
         action.get("commitInfo", {}).get("userMetadata") or ""
         for _, commit in log.commits(-1, log.version)
@@ -118,15 +111,11 @@ def commits_of(lake: Lake, table: StreamTable) -> list[StreamTableState]:
 def test_four_refreshers_race(
     driver_rows: int, table: StreamTable, spark: SparkSession, tmp_path: Path
 ) -> None:
-    race(Lake(tmp_path, spark=spark), table, driver_rows, refreshers=4, rounds=8)
-
-
-def race(lake: Lake, table: StreamTable, driver_rows: int, *, refreshers: int, rounds: int) -> None:
-    dice = random.Random(8)
+    lake, dice, rounds = Lake(tmp_path, spark=spark), random.Random(8), 8
     write(lake, "orders", rows(dice, 200))
     lake.refresh(table)
     refresher = Refresher(lake.root, driver_rows, table)
-    racing = [refresher.times(rounds) for _ in range(refreshers)]
+    racing = [refresher.times(rounds) for _ in range(4)]
     for number in range(2 * rounds):
         change(lake, dice, ("insert", "update", "delete")[number % 3])
         time.sleep(0.5)

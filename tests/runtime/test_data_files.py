@@ -29,16 +29,10 @@ from dagster_streamtables.runtime.delta.table_locations import files_below
 from dagster_streamtables.runtime.delta.value_encodings import far_files, misreads
 from dagster_streamtables.runtime.spark import parquet_scan
 from dagster_streamtables.runtime.spark.parquet_scan import rows_of_files
-from runtime.delta import on_spark, session, write
+from runtime.delta import create, log_of, on_spark, session, write
 from runtime.orders import TOTALS, orders, source
 from runtime.refreshes import maintained, refreshed
 from runtime.ways import writers
-
-
-def newest(lake: Lake, name: str) -> TableLog:
-    log = Logs().newest(lake.location(name))
-    assert log is not None
-    return log
 
 
 def test_the_files_of_each_version_are_its_rows(lake: Lake) -> None:
@@ -47,7 +41,7 @@ def test_the_files_of_each_version_are_its_rows(lake: Lake) -> None:
     source(lake).optimize.compact()
     more = orders(30).append_column("colour", pa.array(["red"]))
     write(lake, "orders", more, schema_mode="merge", configuration=None)
-    log = newest(lake, "orders")
+    log = log_of(lake, "orders")
 
     for version in range(log.version + 1):
         then = log.at(version)
@@ -65,7 +59,7 @@ def test_the_columns_that_a_stream_table_keeps_for_itself_are_left_out(
     lake: Lake, spark: SparkSession
 ) -> None:
     lake.refresh(TOTALS)
-    log = newest(lake, TOTALS.name)
+    log = log_of(lake, TOTALS.name)
     paths = parquet_scan.data_files(log)
     assert paths is not None
     assert rows_of_files(spark, log, paths).columns == ["customer", "total"] != list(log.columns)
@@ -76,18 +70,18 @@ def _partitioned(lake: Lake) -> None:
 
 
 def _with_vectors(lake: Lake) -> None:
-    _create(lake, "id INT", "'delta.enableDeletionVectors' = 'true'")
+    create(lake, "odd", "id INT", enableDeletionVectors=True)
     on_spark(lake, "INSERT INTO {odd} SELECT CAST(id AS INT) FROM RANGE(0, 9, 1, 1)")
     on_spark(lake, "DELETE FROM {odd} WHERE id = 1")
 
 
 def _with_chars(lake: Lake) -> None:
-    _create(lake, "code CHAR(3)")
+    create(lake, "odd", "code CHAR(3)")
     on_spark(lake, "INSERT INTO {odd} VALUES ('a')")
 
 
 def _mapped(lake: Lake) -> None:
-    _create(lake, "id INT", "'delta.columnMapping.mode' = 'name'")
+    create(lake, "odd", "id INT", **{"columnMapping.mode": "name"})
     on_spark(lake, "INSERT INTO {odd} VALUES (1)")
 
 
@@ -96,22 +90,18 @@ def _emptied(lake: Lake) -> None:
     DeltaTable(lake.location("odd")).delete()
 
 
-def _create(lake: Lake, columns: str, properties: str = "'a' = 'b'") -> None:
-    on_spark(lake, f"CREATE TABLE {{odd}} ({columns}) USING delta TBLPROPERTIES ({properties})")
-
-
 @pytest.mark.parametrize("make", [_partitioned, _with_vectors, _with_chars, _mapped, _emptied])
 def test_a_table_that_is_more_than_its_files_is_read_by_delta(
     make: Callable[[Lake], None], lake: Lake
 ) -> None:
     make(lake)
-    assert parquet_scan.data_files(newest(lake, "odd")) is None
+    assert parquet_scan.data_files(log_of(lake, "odd")) is None
 
 
 @pytest.mark.smoke("deletion vectors")
 def test_rows_under_deletion_vectors_are_not_counted(lake: Lake) -> None:
     _with_vectors(lake)
-    counts = [log.row_count for version in (0, 1, 2) if (log := newest(lake, "odd").at(version))]
+    counts = [log.row_count for version in (0, 1, 2) if (log := log_of(lake, "odd").at(version))]
     assert counts == [0, 9, 8]
 
 
@@ -122,7 +112,7 @@ def test_a_path_that_spark_takes_for_a_pattern_is_not_given_to_it(
 ) -> None:
     lake = Lake(tmp_path / folder)
     write(lake, "orders", orders(1))
-    assert parquet_scan.data_files(newest(lake, "orders")) is None
+    assert parquet_scan.data_files(log_of(lake, "orders")) is None
 
 
 def test_what_proves_a_table_right_reads_through_delta(
@@ -148,8 +138,7 @@ def _no_files(log: TableLog) -> list[str] | None:
 @writers
 def test_the_last_second_of_9999_in_new_york_is_a_time(query: str, lake: Lake) -> None:
     """It is in the year 10000 of UTC, which Python's times lack, and a maximum in a checkpoint."""
-    on_spark(lake, "CREATE TABLE {src} (id INT, t TIMESTAMP) USING delta "
-              "TBLPROPERTIES ('delta.checkpointInterval' = '1')")  # fmt: skip
+    create(lake, "src", "id INT, t TIMESTAMP", checkpointInterval=1)
     last = "TIMESTAMP '9999-12-31 23:59:59 America/New_York'"
     on_spark(lake, f"INSERT INTO {{src}} VALUES (1, {last}), (2, TIMESTAMP '2020-01-01')")
     table = maintained("last", query)

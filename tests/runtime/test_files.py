@@ -10,7 +10,7 @@ from dagster_streamtables import Action, Lake
 from dagster_streamtables.runtime.model.table_state import StreamTableState
 from dagster_streamtables.runtime.storage import commit_target, upkeep
 from dagster_streamtables.runtime.storage.commit_target import CommitTarget
-from runtime.delta import write
+from runtime.delta import on_spark, session, write
 from runtime.orders import ACCOUNT, LARGE, orders
 from runtime.refreshes import refreshed
 
@@ -48,19 +48,16 @@ def test_a_longer_table_has_longer_files(table: int, file: int) -> None:
     assert CommitTarget("", state, None, rows=table).file_rows == file
 
 
-def test_spark_counts_the_rows_of_a_file(
-    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("driver_rows", [0])
+def test_spark_counts_the_rows_of_a_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_target, "FILE_ROWS", (ROWS, ROWS))
-    lake = Lake(lake.root, spark=spark, driver_rows=0)
     write(lake, "orders", orders(*range(5 * ROWS)))
     assert refreshed(lake, LARGE).writer == "spark"
     assert max(rows_of_files(lake)) <= ROWS
     write(lake, "orders", orders(*range(1, 5 * ROWS, 2), *range(5 * ROWS, 8 * ROWS)))
-    done = refreshed(lake, LARGE)
-    assert (done.action, done.writer) == (Action.DIFFERENTIAL, "spark")
+    refreshed(lake, LARGE, Action.DIFFERENTIAL, writer="spark")
     assert max(rows_of_files(lake)) <= ROWS
-    assert spark.conf.get("spark.sql.files.maxRecordsPerFile") == "0"
+    assert session(lake).conf.get("spark.sql.files.maxRecordsPerFile") == "0"
 
 
 @pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["delta-rs", "spark"])
@@ -74,8 +71,7 @@ def test_delta_rs_counts_their_bytes(
     assert told(lake) == BYTES
     lake = Lake(lake.root, spark=spark)
     write(lake, "orders", orders(*range(1, 5 * ROWS, 2)))
-    done = refreshed(lake, LARGE)
-    assert (done.action, done.writer) == (Action.DIFFERENTIAL, "delta-rs")
+    refreshed(lake, LARGE, Action.DIFFERENTIAL, writer="delta-rs")
     assert len(rows_of_files(lake)) > 2
 
 
@@ -103,17 +99,15 @@ def test_files_grow_with_the_table(
 
 
 def test_the_files_of_a_table_that_only_spark_writes_are_merged_too(
-    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upkeep, "_MANY", 3)
     monkeypatch.setattr(commit_target, "FILES", 1)
     write(lake, "orders", orders(1))
     refreshed(lake, LARGE)
-    place = lake.location(LARGE.name)
-    spark.sql(f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')")
+    on_spark(lake, "ALTER TABLE {mart.large} SET TBLPROPERTIES (delta.enableRowTracking = true)")
     for number in range(2, 6):
         write(lake, "orders", orders(number))
-        done = refreshed(lake, LARGE)
-        assert (done.action, done.writer) == (Action.DIFFERENTIAL, "spark")
+        refreshed(lake, LARGE, Action.DIFFERENTIAL, writer="spark")
     assert len(rows_of_files(lake)) < 4
     assert refreshed(lake, LARGE).action is Action.NO_DATA

@@ -8,7 +8,7 @@ import pytest
 from dagster_streamtables import Action, Lake
 from runtime.delta import write
 from runtime.orders import merge_into, orders, source
-from runtime.refreshes import maintained, refreshed
+from runtime.refreshes import each_refreshed, maintained, refreshed
 
 SUMS = "SUM(o.amount) AS total, MIN(o.amount) AS least, COUNT(*) AS n"
 JOINED = "FROM orders AS o JOIN customers AS c ON o.customer = c.id"
@@ -36,8 +36,7 @@ def test_folds_are_exact(lake: Lake) -> None:
     write(lake, "orders", orders(*range(40)))
     write(lake, "customers", _customers(0, 1))
     tables = [maintained(f"mart.t{number}", QUERIES[query]) for number, query in enumerate(QUERIES)]
-    for table in tables:
-        lake.refresh(table)
+    each_refreshed(lake, *tables)
     windows = [
         lambda: write(lake, "orders", orders(50, 51, amount=1)),
         lambda: source(lake).delete("id IN (3, 4, 50)"),

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable
 
-from dagster_streamtables import Action, Lake, Mode, StreamTable
+from dagster_streamtables import Action, Lake, Mode
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import write
+from runtime.delta import on_spark, session, write
 from runtime.refreshes import maintained, refreshed
+from runtime.ways import no_orders
 from traps.faults import kept_aside
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, no_orders]
 
 ABOVE = maintained(
     "above",
@@ -35,19 +35,18 @@ FIRST = orders((1, 1, 10), (2, 1, 20), (3, 2, 5), (4, 2, 7))
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: SparkSession) -> Lake:
-    lake = Lake(tmp_path, spark=spark)
+def lake(lake: Lake) -> Lake:
     write(lake, "orders", FIRST)
     lake.refresh(ABOVE)
     return lake
 
 
 def insert(lake: Lake, *rows: tuple[int, int, int]) -> None:
-    write_deltalake(lake.location("orders"), orders(*rows), mode="append")
+    write(lake, "orders", orders(*rows))
 
 
-def folders(lake: Lake, table: StreamTable = ABOVE) -> list[Path]:
-    return sorted(Path(lake.location(table.name), "_intermediate").glob("*"))
+def folders(lake: Lake) -> list[Path]:
+    return sorted(Path(lake.location(ABOVE.name), "_intermediate").glob("*"))
 
 
 def test_they_are_made_by_the_first_differential_refresh(lake: Lake) -> None:
@@ -56,13 +55,11 @@ def test_they_are_made_by_the_first_differential_refresh(lake: Lake) -> None:
     insert(lake, (5, 1, 30))
     [first] = lake.refresh(ABOVE).intermediates.values()
     insert(lake, (6, 2, 1))
-    done = lake.refresh(ABOVE)
+    done = refreshed(lake, ABOVE, Action.DIFFERENTIAL)
 
     assert first.action is Action.REINITIALIZE
     assert [each.action for each in done.intermediates.values()] == [Action.DIFFERENTIAL]
-    assert done.action is Action.DIFFERENTIAL
     assert len(folders(lake)) == 1
-    assert lake.check(ABOVE).equal
 
 
 def test_a_full_refresh_leaves_them_and_the_next_one_brings_them_up(lake: Lake) -> None:
@@ -94,8 +91,7 @@ def test_one_that_is_ahead_is_read_at_the_frontier(lake: Lake) -> None:
     shutil.move(ahead, place / "_intermediate")
 
     insert(lake, (7, 1, 1))
-    assert lake.refresh(ABOVE).action is Action.DIFFERENTIAL
-    assert lake.check(ABOVE).equal
+    refreshed(lake, ABOVE, Action.DIFFERENTIAL)
 
 
 def test_one_that_is_gone_is_made_again(lake: Lake) -> None:
@@ -104,23 +100,19 @@ def test_one_that_is_gone_is_made_again(lake: Lake) -> None:
     shutil.rmtree(folders(lake)[0])
 
     insert(lake, (6, 1, 25))
-    done = lake.refresh(ABOVE)
+    done = refreshed(lake, ABOVE, Action.DIFFERENTIAL)
 
-    assert done.action is Action.DIFFERENTIAL
     assert [each.action for each in done.intermediates.values()] == [Action.REINITIALIZE]
-    assert lake.check(ABOVE).equal
 
 
-def test_a_vacuum_of_the_table_leaves_them(lake: Lake, spark: SparkSession) -> None:
+def test_a_vacuum_of_the_table_leaves_them(lake: Lake) -> None:
     insert(lake, (5, 1, 30))
     lake.refresh(ABOVE)
     files = sorted(folders(lake)[0].rglob("*.parquet"))
-    location = lake.location(ABOVE.name)
-    DeltaTable(location).vacuum(0, enforce_retention_duration=False, dry_run=False)
-    with settings_for_now(
-        spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
-    ):
-        spark.sql(f"VACUUM delta.`{location}` RETAIN 0 HOURS")
+    table = DeltaTable(lake.location(ABOVE.name))
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    unchecked = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+    on_spark(lake, "VACUUM {above} RETAIN 0 HOURS", unchecked)
 
     assert sorted(folders(lake)[0].rglob("*.parquet")) == files
 
@@ -135,28 +127,20 @@ def test_a_vacuum_of_ours_takes_what_no_frontier_needs(lake: Lake) -> None:
 
     assert len(list(folder.glob("*.parquet"))) < before
     insert(lake, (8, 2, 8))
-    assert lake.refresh(ABOVE).action is Action.DIFFERENTIAL
-    assert lake.check(ABOVE).equal
+    refreshed(lake, ABOVE, Action.DIFFERENTIAL)
 
 
 def test_nothing_new_asks_nothing_of_them(lake: Lake) -> None:
     insert(lake, (5, 1, 30))
     lake.refresh(ABOVE)
 
-    done = lake.refresh(ABOVE)
-
-    assert done.action is Action.NO_DATA
-    assert done.intermediates == {}
+    refreshed(lake, ABOVE, Action.NO_DATA, intermediates={})
 
 
 @pytest.mark.falls_back
 @pytest.mark.parametrize("mode", [Mode.DIFFERENTIAL, Mode.AUTO])
-def test_without_them_where_one_cannot_be_made(
-    mode: Mode, tmp_path: Path, spark: SparkSession
-) -> None:
+def test_without_them_where_one_cannot_be_made(mode: Mode, lake: Lake) -> None:
     """The group of customer 0 is one that the query never asks for."""
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", FIRST)
     write(lake, "customers", pa.table({"id": [1, 2]}))
     table = maintained(
         "guarded",
@@ -168,34 +152,29 @@ def test_without_them_where_one_cannot_be_made(
     insert(lake, (5, 0, 30))
     lake.refresh(table)
     insert(lake, (6, 1, 3))
-    done = refreshed(lake, table)
+    done = refreshed(lake, table, Action.REINITIALIZE)
     insert(lake, (7, 2, 4))
-    again = refreshed(lake, table)
+    refreshed(lake, table, Action.DIFFERENTIAL, intermediates={})
 
-    assert done.action is Action.REINITIALIZE
     assert done.reason.startswith("no intermediate tables from now on: ")
-    assert again.action is Action.DIFFERENTIAL
-    assert again.intermediates == {}
 
 
 @pytest.mark.falls_back
-def test_rows_that_are_too_many_to_be_sent_around(tmp_path: Path, spark: SparkSession) -> None:
-    lake = Lake(tmp_path, spark=spark)
+def test_rows_that_are_too_many_to_be_sent_around(lake: Lake) -> None:
     many = pa.table({"id": list(range(20_000)), "customer": [1] * 20_000, "amount": [1] * 20_000})
-    write(lake, "orders", many)
+    write(lake, "orders", many, mode="overwrite")
     write(lake, "customers", pa.table({"id": [2], "region": ["north"]}))
     write(lake, "regions", pa.table({"name": ["north"]}))
     query = "SELECT o.id, r.name FROM orders AS o JOIN customers AS c ON o.customer = c.id"
     table = maintained("paired", f"{query} JOIN regions AS r ON r.name = c.region")
     lake.refresh(table)
-    write_deltalake(
-        lake.location("customers"), pa.table({"id": [1], "region": ["north"]}), mode="append"
-    )
+    write(lake, "customers", pa.table({"id": [1], "region": ["north"]}))
     limits = {
         "spark.sql.maxBroadcastTableSize": "10k",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
     }
-    with settings_for_now(spark, {f"spark.sql.{name}": value for name, value in limits.items()}):
+    limited = {f"spark.sql.{name}": value for name, value in limits.items()}
+    with settings_for_now(session(lake), limited):
         done = lake.refresh(table)
 
     assert done.action is Action.FULL
@@ -203,12 +182,10 @@ def test_rows_that_are_too_many_to_be_sent_around(tmp_path: Path, spark: SparkSe
     assert lake.check(table).equal
 
 
-def test_a_recursion_that_is_defined_anew_has_a_table_of_its_own(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_recursion_that_is_defined_anew_has_a_table_of_its_own(lake: Lake) -> None:
     """Both recursions have one name, and what they make of the same rows is different."""
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders((1, 0, 1), (2, 1, 1), (3, 1, 9), (4, 2, 9)))
+    rows = orders((1, 0, 1), (2, 1, 1), (3, 1, 9), (4, 2, 9))
+    write(lake, "orders", rows, mode="overwrite")
     query = (
         "WITH RECURSIVE r(root, id) AS (SELECT id, id FROM orders UNION "
         "SELECT r.root, o.id FROM r JOIN orders AS o ON o.customer = r.id{}) "
@@ -218,5 +195,5 @@ def test_a_recursion_that_is_defined_anew_has_a_table_of_its_own(
     new = maintained("made", query.format(" AND o.amount < 5"))
     for table, row in ((old, 5), (new, 6), (new, 7)):
         refreshed(lake, table)
-        write(lake, "orders", orders((row, 4, 1)))
+        insert(lake, (row, 4, 1))
         assert refreshed(lake, table).action is Action.DIFFERENTIAL

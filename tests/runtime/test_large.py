@@ -30,13 +30,13 @@ from dagster_streamtables.runtime.compute.spark_relations import (
     in_statement,
     views_of,
 )
-from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 from dagster_streamtables.runtime.spark.environment import temporary
 from dagster_streamtables.runtime.spark.local_server import ensure_server
-from runtime.delta import write
+from runtime.delta import log_of, write
 from runtime.orders import orders, source
-from runtime.refreshes import maintained, refreshed
+from runtime.refreshes import each_refreshed, maintained, refreshed
+from runtime.ways import no_orders
 
 COPIES = maintained("copies", "SELECT v, f FROM s")
 
@@ -47,35 +47,28 @@ def rows(*values: int | None) -> pa.Table:
 
 
 @pytest.mark.long
-def test_rows_that_only_come_are_appended_with_their_copies(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=0)
+@pytest.mark.parametrize("driver_rows", [0])
+def test_rows_that_only_come_are_appended_with_their_copies(lake: Lake) -> None:
     write(lake, "s", rows(1, 1, None))
     refreshed(lake, COPIES)
     write(lake, "s", rows(1, 1, 1, None, None, 0, 0, 2))
-    done = refreshed(lake, COPIES)
-    assert (done.writer, done.inserted, done.deleted) == ("spark", 8, 0)
+    refreshed(lake, COPIES, writer="spark", inserted=8, deleted=0)
     table = DeltaTable(lake.location("copies"))
     assert table.history(1)[0]["operation"] == "WRITE"
     assert str(table.to_pyarrow_table().column("f").to_pylist()).count("-0.0") == 2
 
     DeltaTable(lake.location("s")).delete("v = 1")
-    done = refreshed(lake, COPIES)
-    assert (done.writer, done.inserted, done.deleted) == ("spark", 0, 5)
+    refreshed(lake, COPIES, writer="spark", inserted=0, deleted=5)
     assert DeltaTable(lake.location("copies")).history(1)[0]["operation"] == "MERGE"
 
 
-def test_a_change_of_many_rows_that_comes_to_few_is_committed_here(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=5)
+@pytest.mark.parametrize("driver_rows", [5])
+def test_a_change_of_many_rows_that_comes_to_few_is_committed_here(lake: Lake) -> None:
     few = maintained("few", "SELECT v FROM s WHERE v > 30")
     write(lake, "s", rows(*range(20)))
     refreshed(lake, few)
     write(lake, "s", rows(*range(20, 34)))
-    done = refreshed(lake, few)
-    assert (done.writer, done.inserted) == ("delta-rs", 3)
+    refreshed(lake, few, writer="delta-rs", inserted=3)
 
 
 def test_what_spark_holds_it_lets_go(spark: SparkSession) -> None:
@@ -111,12 +104,11 @@ def test_narrow_rows_come_in_greater_numbers(
     write(lake, "narrow", pa.table({"id": pa.array(range(10_000), pa.int64())}))
     write(lake, "wide", pa.table({"note": [random.bytes(4000).hex() for _ in range(10)]}))
     write(lake, "empty", pa.table({"id": pa.array([], pa.int64())}))
-    logs = [Logs().newest(lake.location(name)) for name in tables]
     inputs = Inputs(
         session=lambda: pytest.fail("it opens a session"),
         stored=lambda _: None,
         driver_rows=driver_rows,
-        tables=tuple(log for log in logs if log is not None),
+        tables=tuple(log_of(lake, name) for name in tables),
     )
     assert (len(inputs.tables), inputs.limit) == (len(tables), limit)
 
@@ -226,8 +218,6 @@ def test_few_rows_go_along(relations: Relations) -> None:
 
 @pytest.mark.spark
 def test_spark_behind_an_address_is_asked_for_no_file() -> None:
-    from pyspark.sql import SparkSession
-
     behind = SparkSession.builder.remote(ensure_server()).create()
     try:
         assert in_file(behind, pa.table({"v": [1] * MANY})) is None
@@ -247,9 +237,8 @@ def test_rows_go_along_where_no_file_can_be_written(
 
 
 @pytest.mark.long
-def test_a_refresh_deletes_its_files(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@no_orders
+def test_a_refresh_deletes_its_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Path] = []
 
     def noted(spark: SparkSession, rows: pa.Table) -> object:
@@ -260,7 +249,6 @@ def test_a_refresh_deletes_its_files(
         return found
 
     monkeypatch.setattr(bound, "in_file", noted)
-    lake = Lake(tmp_path, spark=spark)
     queries = {
         "m.filter": "SELECT id, amount * 2 AS twice FROM orders WHERE amount > 1",
         "m.sums": "SELECT id % 7000 AS k, SUM(amount) AS s FROM orders GROUP BY 1",
@@ -268,8 +256,7 @@ def test_a_refresh_deletes_its_files(
     }
     tables = [maintained(name, query) for name, query in queries.items()]
     write(lake, "orders", orders(*range(20_000)))
-    for table in tables:
-        lake.refresh(table)
+    each_refreshed(lake, *tables)
     write(lake, "orders", orders(*range(15_000, 21_000)))
     source(lake).delete("id % 3 = 0")
     for table in tables:

@@ -19,7 +19,6 @@ MINUTE = timedelta(minutes=1)
 
 
 def ended_process() -> int:
-    """The number of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid

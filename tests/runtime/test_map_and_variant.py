@@ -21,13 +21,8 @@ from dagster_streamtables import Action, Lake, StreamTable, subscribe
 from dagster_streamtables.compiler import comparable_columns
 from dagster_streamtables.compiler.operators.comparable import variant_form
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import on_spark
+from runtime.delta import create, on_spark
 from runtime.refreshes import each_refreshed, maintained, refreshed
-
-
-def _create(lake: Lake, columns: str, vectors: str) -> None:
-    properties = f"delta.enableDeletionVectors = {vectors}"
-    on_spark(lake, f"CREATE TABLE {{t}} ({columns}) USING delta TBLPROPERTIES ({properties})")
 
 
 @contextmanager
@@ -172,7 +167,7 @@ def _step(chance: random.Random) -> str:
 @pytest.mark.parametrize(("vectors", "seed"), [("true", 2), ("false", 3)], ids=["vectors", "files"])
 def test_variants_are_stored_and_compared(lake: Lake, vectors: str, seed: int) -> None:
     chance = random.Random(seed)
-    _create(lake, COLUMNS, vectors)
+    create(lake, "t", COLUMNS, enableDeletionVectors=vectors)
     on_spark(lake, f"INSERT INTO {{t}} VALUES {', '.join(_row(chance) for _ in range(12))}")
     tables = [maintained(*each) for each in TABLES.items()]
     each_refreshed(lake, *tables)
@@ -206,7 +201,7 @@ def _texts(rows: DataFrame) -> Counter[str]:
 @pytest.mark.long
 def test_followers_are_given_json(lake: Lake) -> None:
     chance = random.Random(4)
-    _create(lake, COLUMNS, "false")
+    create(lake, "t", COLUMNS, enableDeletionVectors=False)
     on_spark(lake, f"INSERT INTO {{t}} VALUES {', '.join(_row(chance) for _ in range(8))}")
     whole = StreamTable("whole", TABLES["whole"])
     refreshed(lake, whole)
@@ -238,7 +233,7 @@ def _json(lake: Lake, name: str) -> Counter[str]:
 @pytest.mark.long
 def test_a_table_gets_variants_where_it_had_none(lake: Lake) -> None:
     """Delta allows a table only the types of its features, unless it is a new one."""
-    _create(lake, COLUMNS, "false")
+    create(lake, "t", COLUMNS, enableDeletionVectors=False)
     on_spark(lake, "INSERT INTO {t} VALUES (1, 1, parse_json('[1]'), NULL, NULL)")
     refreshed(lake, StreamTable("x", "SELECT k FROM t"))
     table = StreamTable("x", "SELECT k, v FROM t")
@@ -251,15 +246,14 @@ def test_a_table_gets_variants_where_it_had_none(lake: Lake) -> None:
 
 @pytest.mark.long
 def test_a_difference_in_a_type_alone_is_found(lake: Lake) -> None:
-    _create(lake, COLUMNS, "false")
+    create(lake, "t", COLUMNS, enableDeletionVectors=False)
     on_spark(lake, "INSERT INTO {t} VALUES (1, 1, parse_json('[1,1.0]'), NULL, NULL)")
     table = StreamTable("x", "SELECT k, v FROM t")
     refreshed(lake, table)
     on_spark(lake, "UPDATE {x} SET v = parse_json('[1.0,1]')")
     found = lake.check(table)
     assert (found.equal, found.missing, found.unexpected) == (False, 1, 1)
-    lake.refresh(table)
-    assert lake.check(table).equal
+    refreshed(lake, table)
 
 
 MAPS = "k INT, m MAP<STRING, INT>, s STRUCT<x: INT, m: MAP<STRING, MAP<INT, STRING>>>"
@@ -291,7 +285,7 @@ OVER_MAPS = {
 @pytest.mark.long
 @pytest.mark.parametrize("vectors", ["true", "false"], ids=["vectors", "files"])
 def test_maps_are_stored_grouped_and_followed(lake: Lake, vectors: str) -> None:
-    _create(lake, MAPS, vectors)
+    create(lake, "t", MAPS, enableDeletionVectors=vectors)
     on_spark(lake, f"INSERT INTO {{t}} VALUES {FIRST}")
     tables = [maintained(*each) for each in OVER_MAPS.items()]
     each_refreshed(lake, *tables)

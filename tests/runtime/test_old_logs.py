@@ -11,47 +11,37 @@ import time
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
 from dagster_streamtables.runtime.delta.table_locations import commit_file
-from runtime.delta import on_spark
+from runtime.delta import create, on_spark
 from runtime.refreshes import maintained, refreshed
 
 LARGE = maintained("large", "SELECT k, v FROM events WHERE v > 1")
 EIGHT_DAYS = 8 * 86_400
 KINDS = {
-    "vectors": "'delta.enableDeletionVectors' = 'true'",
-    "renamed": "'delta.columnMapping.mode' = 'name'",
-    "plain": "'delta.enableDeletionVectors' = 'false'",
+    "vectors": {"enableDeletionVectors": True},
+    "renamed": {"columnMapping.mode": "name"},
+    "plain": {"enableDeletionVectors": False},
 }
 
 
 @pytest.fixture(params=list(KINDS))
-def quiet(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Lake:
+def quiet(request: pytest.FixtureRequest, lake: Lake) -> Lake:
     """A lake whose source was last written eight days ago, and a table over it."""
-    lake = Lake(tmp_path, spark=spark)
-    place = lake.location("events")
-    on_spark(
-        lake,
-        "CREATE TABLE {events} (k INT, v INT) USING delta "
-        f"TBLPROPERTIES ({KINDS[request.param]}, 'delta.enableChangeDataFeed' = 'false')",
-    )
+    create(lake, "events", "k INT, v INT", enableChangeDataFeed=False, **KINDS[request.param])
     on_spark(lake, "INSERT INTO {events} SELECT /*+ REPARTITION(1) */ id, id FROM range(50)")
     lake.refresh(LARGE)
     then = time.time() - EIGHT_DAYS
-    for file in Path(place, "_delta_log").iterdir():
+    for file in Path(lake.location("events"), "_delta_log").iterdir():
         os.utime(file, (then, then))
     return lake
 
 
 def test_its_next_change_is_differential(quiet: Lake) -> None:
     on_spark(quiet, "UPDATE {events} SET v = 100 WHERE k = 7")
-    done = refreshed(quiet, LARGE)
-    assert (done.action, done.inserted, done.deleted, done.fallback) == (
-        Action.DIFFERENTIAL, 1, 1, "",
-    )  # fmt: skip
+    refreshed(quiet, LARGE, Action.DIFFERENTIAL, inserted=1, deleted=1, fallback="")
 
 
 def test_it_can_be_compared(quiet: Lake) -> None:
@@ -59,16 +49,13 @@ def test_it_can_be_compared(quiet: Lake) -> None:
 
 
 def test_files_that_a_vacuum_deleted_are_lost_history(quiet: Lake) -> None:
-    place = quiet.location("events")
     on_spark(quiet, "UPDATE {events} SET v = 100 WHERE k >= 0")
-    files = list(Path(place).rglob("*.parquet"))
+    files = list(Path(quiet.location("events")).rglob("*.parquet"))
     newest = max(files, key=lambda file: file.stat().st_mtime_ns)
     for file in files:
         if file != newest:
             file.unlink()
-    done = refreshed(quiet, LARGE)
-    assert done.action is Action.REINITIALIZE
-    assert "no longer has all files" in done.reason
+    refreshed(quiet, LARGE, Action.REINITIALIZE, because="no longer has all files")
 
 
 BAG = maintained("bag", "SELECT id FROM src")
@@ -78,8 +65,7 @@ BAG = maintained("bag", "SELECT id FROM src")
 def test_a_version_of_which_only_the_commit_is_left_is_no_version(lake: Lake) -> None:
     """Its commit has the schema, and delta-rs reads it as a table without the files of before."""
     place = Path(lake.location("src"))
-    on_spark(lake, "CREATE TABLE {src} (id INT) USING delta "
-              "TBLPROPERTIES (delta.checkpointInterval = 3)")  # fmt: skip
+    create(lake, "src", "id INT", checkpointInterval=3)
     on_spark(lake, "INSERT INTO {src} VALUES (1), (2)")
     on_spark(lake, "ALTER TABLE {src} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     refreshed(lake, BAG)
@@ -87,9 +73,8 @@ def test_a_version_of_which_only_the_commit_is_left_is_no_version(lake: Lake) ->
     assert list(place.glob("_delta_log/*3.checkpoint.*"))
     for version in (0, 1):
         (place / commit_file(version)).unlink()
-    done = refreshed(lake, BAG)
-    assert done.action is Action.REINITIALIZE
-    assert done.reason == 'the log of "src" no longer has all commits since last time'
+    lost = 'the log of "src" no longer has all commits since last time'
+    refreshed(lake, BAG, Action.REINITIALIZE, reason=lost)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.declare.analysis import analyze_tables
@@ -21,6 +21,7 @@ from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 from dagster_streamtables.scheduling.refresh_states import RefreshProgress, Versions, refresh_states
 from named_rows import NamedRows
+from runtime.delta import views
 
 SWAPPED = StreamTable(
     "swapped", "SELECT s.*, c.country FROM sales s LEFT JOIN customers c USING (customer_id)"
@@ -41,9 +42,7 @@ def older(spark: SparkSession, tmp_path: Path) -> Lake:
     return Lake(tmp_path, spark=spark)
 
 
-def test_what_an_older_version_stored_wrongly_is_rebuilt_and_said(
-    older: Lake, spark: SparkSession
-) -> None:
+def test_what_an_older_version_stored_wrongly_is_rebuilt_and_said(older: Lake) -> None:
     assert stored(older, "swapped")[:2] == ["sale_id", "customer_id"]
     done = {table.name: older.refresh(table) for table in TABLES}
     assert {name: each.action for name, each in done.items()} == {
@@ -55,7 +54,7 @@ def test_what_an_older_version_stored_wrongly_is_rebuilt_and_said(
     assert "sale_id, customer_id, amount, country" in done["swapped"].reason
     assert "RIGHT and FULL joins by names" in done["outer_joined"].reason
     for table in TABLES:
-        expected = plain(older, spark, table.query)
+        expected = views(older, "a", "b", "d", "sales", "customers").sql(table.query)
         assert stored(older, table.name) == expected.columns, "the files have Spark's order"
         assert NamedRows.of_spark(older.read(table.name)) == NamedRows.of_spark(expected)
         assert older.check(table).equal
@@ -86,9 +85,3 @@ def due(lake: Lake) -> set[str]:
 def stored(lake: Lake, name: str) -> list[str]:
     fields = DeltaTable(lake.location(name)).schema().fields
     return [field.name for field in fields if not field.name.startswith("__st_")]
-
-
-def plain(lake: Lake, spark: SparkSession, query: str) -> DataFrame:
-    for name in ("a", "b", "d", "sales", "customers"):
-        spark.read.format("delta").load(lake.location(name)).createOrReplaceTempView(name)
-    return spark.sql(query)

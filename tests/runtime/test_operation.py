@@ -25,7 +25,7 @@ from dagster_streamtables.runtime.observe.monitor import EventKind
 from dagster_streamtables.runtime.observe.table_status import Condition, Status, TableDeclaration
 from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
-from runtime.refreshes import maintained
+from runtime.refreshes import each_refreshed, maintained
 
 TOP = maintained("mart.top", "SELECT MAX(total) AS most FROM mart.totals")
 KINDS = maintained(
@@ -102,8 +102,7 @@ def test_a_cron_table_is_late_when_the_tick_after_the_one_that_asked_has_passed(
 
 
 def test_who_reads_a_stale_stream_table_is_stale_too(lake: Lake) -> None:
-    for table in (TOTALS, TOP):
-        lake.refresh(table)
+    each_refreshed(lake, TOTALS, TOP)
     write(lake, "orders", orders(30))
     found = status(lake, TOP.name, now=committed(lake, "orders", 1) + timedelta(seconds=7))
     assert (found.staleness_seconds, found.declared, found.mode) == (7, False, "DIFFERENTIAL")
@@ -116,8 +115,7 @@ def test_who_reads_a_stale_stream_table_is_stale_too(lake: Lake) -> None:
 
 
 def test_data_are_as_of_the_tables_at_the_bottom(lake: Lake) -> None:
-    for table in (TOTALS, TOP):
-        lake.refresh(table)
+    each_refreshed(lake, TOTALS, TOP)
     first = committed(lake, "orders", 0)
     found = {each.table: each.data_timestamp for each in lake.monitor.status()}
     assert found == {TOTALS.name: first, TOP.name: first}
@@ -142,8 +140,7 @@ def test_data_are_as_of_the_tables_at_the_bottom(lake: Lake) -> None:
 def test_a_source_that_is_gone_is_an_error_until_it_is_there(lake: Lake) -> None:
     both = StreamTable("mart.both", "SELECT o.id FROM orders o JOIN items i ON i.id = o.id")
     write(lake, "items", orders(1, 2))
-    for table in (TOTALS, both):
-        lake.refresh(table)
+    each_refreshed(lake, TOTALS, both)
     aside = Path(lake.location("orders")).rename(Path(lake.root) / "aside")
     write(lake, "items", orders(3))
     for declared in ((), (TableDeclaration(TOTALS.name, TOTALS, HOUR, "1h"), both)):
@@ -271,8 +268,7 @@ def test_intermediate_tables_are_counted(lake: Lake) -> None:
 def test_a_dropped_table_leaves_nothing(remote: bool, lake: Lake, spark: SparkSession) -> None:
     root = f"file://{lake.root}" if remote else lake.root
     lake = Lake(root, spark=spark)
-    for table in (TOTALS, TOP):
-        lake.refresh(table)
+    each_refreshed(lake, TOTALS, TOP)
     lake.controls.resume(TOTALS.name)
     with pytest.raises(RefusedOperation) as raised:
         lake.drop(TOTALS.name)

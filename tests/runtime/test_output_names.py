@@ -67,7 +67,6 @@ def without_rows(
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Iterator[SparkSession]:
-    """The tables of the cases."""
     with without_rows(spark, TABLES):
         yield spark
 

@@ -16,12 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
-from dagster_streamtables import Lake, StreamTable, subscribe
+from dagster_streamtables import Action, Lake, StreamTable, subscribe
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import on_spark, session, write
+from runtime.delta import create, on_spark, session, write
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 from runtime.ways import feeds, writers
 
@@ -35,11 +34,11 @@ from runtime.ways import feeds, writers
         pytest.param("BOOLEAN", "1", marks=pytest.mark.long),
     ],
 )
-def test_they_are_told_and_mended(spark: SparkSession, kind: str, text: str, lake: Lake) -> None:
+def test_they_are_told_and_mended(kind: str, text: str, lake: Lake) -> None:
     place = lake.location("src")
     (Path(place) / f"p={text}").mkdir(parents=True)
     pq.write_table(pa.table({"id": [1, 2]}), f"{place}/p={text}/part-00000.parquet")
-    spark.sql(f"CONVERT TO DELTA parquet.`{place}` PARTITIONED BY (p {kind})")
+    on_spark(lake, f"CONVERT TO DELTA parquet.`{place}` PARTITIONED BY (p {kind})")
     table = StreamTable("bag", "SELECT id, p FROM src")
     with pytest.raises(DamagedTable, match="the value of a partition cannot be read") as told:
         lake.refresh(table)
@@ -52,17 +51,17 @@ BAG = maintained("bag", "SELECT id, c FROM src")
 GROUPS = maintained("groups", "SELECT c, COUNT(*) AS n FROM src GROUP BY c")
 
 
-def append(lake: Lake, first: int, feed: bool) -> None:
-    rows = {"id": [first, first + 1, first + 2, first + 3], "c": ["", "", None, "x"]}
-    write(lake, "src", pa.table(rows), feed=feed, partition_by=["c"])
+def append(lake: Lake, feed: bool) -> None:
+    for first in (0, 10):
+        rows = {"id": [first, first + 1, first + 2, first + 3], "c": ["", "", None, "x"]}
+        write(lake, "src", pa.table(rows), feed=feed, partition_by=["c"])
 
 
 @pytest.mark.long
 @feeds
 @writers
 def test_a_rewrite_that_makes_null_of_it_is_a_change(feed: bool, lake: Lake) -> None:
-    append(lake, 0, feed)
-    append(lake, 10, feed)
+    append(lake, feed)
     refreshed(lake, BAG)
     followed = subscribe(lake, "src")
     net = {row["id"]: row["c"] for row in followed.fetch(None, timeout=0).to_pylist()}
@@ -79,8 +78,7 @@ def test_a_rewrite_that_makes_null_of_it_is_a_change(feed: bool, lake: Lake) -> 
 @writers
 @pytest.mark.parametrize("change", ["OPTIMIZE {src}", "UPDATE {src} SET id = 7 WHERE id = 0"])
 def test_its_group_follows(feed: bool, change: str, lake: Lake) -> None:
-    append(lake, 0, feed)
-    append(lake, 10, feed)
+    append(lake, feed)
     refreshed(lake, GROUPS)
     on_spark(lake, change)
     assert refreshed(lake, GROUPS).action == "DIFFERENTIAL"
@@ -104,17 +102,13 @@ def in_zone(lake: Lake, zone: str) -> AbstractContextManager[None]:
 
 
 def by_spark(lake: Lake, *, feed: bool) -> str:
-    place = lake.location("src")
-    on_spark(
-        lake,
-        "CREATE TABLE {src} (id BIGINT, at TIMESTAMP) USING delta PARTITIONED BY (at) "
-        f"TBLPROPERTIES ('delta.enableChangeDataFeed' = '{str(feed).lower()}')",
-    )
+    columns = "id BIGINT, at TIMESTAMP"
+    create(lake, "src", columns, partitioned_by="at", enableChangeDataFeed=feed)
     for n in range(4):
         rows = [(n, n % 2), (n + 4, 6), (n + 8, 6)]  # two of one file, one to carry over
         values = ", ".join(f"({id_}, TIMESTAMP'2020-01-01 0{hour}:00:00')" for id_, hour in rows)
         on_spark(lake, f"INSERT INTO {{src}} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
-    return place
+    return lake.location("src")
 
 
 def by_delta_rs(lake: Lake, at: datetime, first: int = 0) -> str:
@@ -155,8 +149,7 @@ def test_spark_adds_its_own(lake: Lake) -> None:
     """Its session has another zone than the stream table."""
     by_delta_rs(lake, NOON)
     each_refreshed(lake, *tables("UTC"))
-    with in_zone(lake, ZONE):
-        on_spark(lake, "OPTIMIZE {src}")
+    on_spark(lake, "OPTIMIZE {src}", {"spark.sql.session.timeZone": ZONE})
     each_followed(lake, *tables("UTC"))
     assert {row["at"].hour for row in lake.read("bag").collect()} == {17}
 
@@ -176,7 +169,7 @@ def test_rewrites_in_one_form_move_nothing(lake: Lake) -> None:
     each_refreshed(lake, *tables("UTC"))
     DeltaTable(place).optimize.compact()
     for table in tables("UTC"):
-        assert refreshed(lake, table).action == "NO_DATA"
+        refreshed(lake, table, Action.NO_DATA)
 
 
 @pytest.mark.long

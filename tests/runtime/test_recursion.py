@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.errors import FailedQuery
 from dagster_streamtables.runtime.model.refresh_report import Action
-from runtime.delta import held, run_on_delta, stored, write
+from runtime.delta import held, run_on_delta, session, stored, views, write
 from runtime.refreshes import maintained, refreshed
+from runtime.ways import no_orders
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, no_orders]
 
 BELOW = """
 WITH RECURSIVE below(id) AS (
@@ -33,11 +31,6 @@ WITH RECURSIVE counted(n) AS (
 )
 SELECT n FROM counted
 """
-
-
-@pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    return Lake(tmp_path, spark=spark)
 
 
 def edges(lake: Lake, *pairs: tuple[int, int | None]) -> None:
@@ -97,9 +90,7 @@ def test_a_recursion_that_does_not_end_is_stopped(
     assert lake.controls.read("below").suspension
 
 
-def test_a_recursion_that_ends_below_spark_s_own_limit_of_100_levels(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_a_recursion_that_ends_below_spark_s_own_limit_of_100_levels(lake: Lake) -> None:
     """In full, differentially, and in the check; the session is handed in and keeps its limit."""
     table = maintained("below", BELOW)
     edges(lake, *chain(110))
@@ -107,7 +98,7 @@ def test_a_recursion_that_ends_below_spark_s_own_limit_of_100_levels(
     run_on_delta(lake, "DELETE FROM edges WHERE id = 109")
     lake.refresh(table)
     assert stored(lake, "below", ["id"]) == {(str(n),): 1 for n in range(1, 109)}
-    assert spark.conf.get("spark.sql.cteRecursionLevelLimit") == "100"
+    assert session(lake).conf.get("spark.sql.cteRecursionLevelLimit") == "100"
 
 
 def test_a_recursion_in_each_round_of_another_goes_as_deep(lake: Lake) -> None:
@@ -143,7 +134,7 @@ def test_a_chain_of_a_thousand_levels(operator: str, lake: Lake) -> None:
     assert stored(lake, "below", ["id"]) == {(str(n),): 1 for n in range(1, 990)}
 
 
-def test_a_recursion_has_levels_of_its_own(spark: SparkSession, lake: Lake) -> None:
+def test_a_recursion_has_levels_of_its_own(lake: Lake) -> None:
     """More than its setting allows, and no more than Spark counts: the base is a level, too."""
     query = BELOW.replace("below(id) AS", "below(id) max recursion level 7 AS")
     table = maintained("below", query, max_recursion_levels=2)
@@ -153,8 +144,7 @@ def test_a_recursion_has_levels_of_its_own(spark: SparkSession, lake: Lake) -> N
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
     run_on_delta(lake, "INSERT INTO edges VALUES (8, 7)")
     with pytest.raises(Exception, match="RECURSION_LEVEL_LIMIT_EXCEEDED"):
-        spark.read.format("delta").load(lake.location("edges")).createOrReplaceTempView("edges")
-        spark.sql(query).collect()
+        views(lake, "edges").sql(query).collect()
     with pytest.raises(FailedQuery, match="has not ended after 6 levels") as raised:
         lake.refresh(StreamTable("again", query))
     assert "raise its MAX RECURSION LEVEL if it does end" in str(raised.value)

@@ -26,7 +26,7 @@ from dagster_streamtables.runtime.storage import writer
 from named_rows import NamedRows
 from runtime.delta import write
 from runtime.orders import TOTALS, orders, source
-from runtime.refreshes import maintained
+from runtime.refreshes import each_refreshed, maintained, refreshed
 
 OLD, NEW = "mart.totals", "mart.sums"
 SUMS = replace(TOTALS, name=NEW)
@@ -39,14 +39,8 @@ def before(table: StreamTable) -> StreamTable:
     return replace(table, query=table.query.replace(NEW, OLD).replace("sums", "totals"))
 
 
-def is_its_query(lake: Lake, *tables: StreamTable) -> bool:
-    return all(lake.check(table).equal for table in tables)
-
-
 def actions(lake: Lake, *tables: StreamTable) -> list[Action]:
-    done = [lake.refresh(table) for table in tables]
-    assert is_its_query(lake, *tables)
-    return [each.action for each in done]
+    return [each.action for each in each_refreshed(lake, *tables)]
 
 
 NOTHING, CHANGED, AGAIN = Action.NO_DATA, Action.DIFFERENTIAL, Action.REINITIALIZE
@@ -151,6 +145,11 @@ def test_a_reader_with_another_query_is_rebuilt(stored: Lake) -> None:
     assert actions(stored, SUMS, changed) == [NOTHING, AGAIN]
 
 
+def waits(lake: Lake, table: StreamTable) -> bool:
+    done = lake.refresh(table)
+    return "waiting for" in done.reason and done.action in (Action.SKIP, Action.NO_DATA)
+
+
 @pytest.mark.parametrize("how", ["as before", "renamed", "killed"])
 def test_what_waited_for_a_reader_waits_after_a_rename(how: str, stored: Lake) -> None:
     """A table that reads the source and a stream table above the renamed one needs both at versions
@@ -166,14 +165,12 @@ def test_what_waited_for_a_reader_waits_after_a_rename(how: str, stored: Lake) -
     elif how == "renamed":
         stored.rename(OLD, NEW, [SUMS, TOP])
     write(stored, "orders", orders(60, amount=500))
-    found = stored.refresh(both)
-    assert "waiting for" in found.reason
-    assert found.action in (Action.SKIP, Action.NO_DATA)
+    assert waits(stored, both)
     assert stored.refresh(sums).action is CHANGED
     assert "waiting for" in stored.refresh(both).reason
     stored.refresh(top)
     assert stored.refresh(both).action in (CHANGED, Action.FULL)
-    assert is_its_query(stored, both)
+    assert stored.check(both).equal
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -193,12 +190,10 @@ def test_readers_that_reflect_other_versions_are_not_combined(killed: bool, stor
         write(stored, "orders", orders(60, amount=amount))
         stored.refresh(SUMS)
         stored.refresh(TOP)
-        found = stored.refresh(both)
-        assert "waiting for" in found.reason
-        assert found.action in (Action.SKIP, Action.NO_DATA)
+        assert waits(stored, both)
     stored.refresh(low)
     assert stored.refresh(both).action in (CHANGED, Action.FULL)
-    assert is_its_query(stored, both)
+    assert stored.check(both).equal
 
 
 def test_a_whole_schema_is_renamed_upstream_tables_first(stored: Lake) -> None:
@@ -238,19 +233,14 @@ def test_intermediate_tables_move_with_it(lake: Lake) -> None:
     named = replace(SUMS, query=query)
     lake.rename(OLD, NEW, [named])
     write(lake, "orders", orders(31))
-    done = lake.refresh(named)
-    assert (done.action, [each.action for each in done.intermediates.values()]) == (
-        CHANGED, [CHANGED],
-    )  # fmt: skip
-    assert is_its_query(lake, named)
+    done = refreshed(lake, named, CHANGED)
+    assert [each.action for each in done.intermediates.values()] == [CHANGED]
 
 
 def test_rows_of_somebody_else_are_found_afterwards(stored: Lake) -> None:
     DeltaTable(stored.location(OLD)).update({"total": "total + 1"}, predicate="customer = 1")
     stored.rename(OLD, NEW, [SUMS, TOP])
-    done = stored.refresh(SUMS)
-    assert (done.action, "somebody else changed rows" in done.reason) == (AGAIN, True)
-    assert is_its_query(stored, SUMS)
+    refreshed(stored, SUMS, AGAIN, because="somebody else changed rows")
 
 
 def test_a_refresh_that_commits_meanwhile_loses_nothing(

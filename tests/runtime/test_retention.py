@@ -29,9 +29,9 @@ from dagster_streamtables.runtime.observe.slot_store import Slot, SlotStatus, Ve
 from dagster_streamtables.runtime.observe.source_health import SlotHealth, SlotLag, SourceHealth
 from dagster_streamtables.runtime.storage import upkeep
 from dagster_streamtables.runtime.storage.documents import Ledger
-from runtime.delta import write
+from runtime.delta import log_of, write
 from runtime.orders import LARGE, TOTALS, orders, source
-from runtime.refreshes import refreshed
+from runtime.refreshes import each_refreshed, refreshed
 
 WEEK = timedelta(weeks=1).total_seconds()
 
@@ -93,8 +93,7 @@ def active(lake: Lake) -> set[str]:
 
 @pytest.mark.long
 def test_a_vacuum_leaves_what_a_stream_table_needs(lake: Lake, spark: SparkSession) -> None:
-    for table in (TOTALS, LARGE):
-        lake.refresh(table)
+    each_refreshed(lake, TOTALS, LARGE)
     source(lake).update(predicate="id < 5", updates={"amount": "amount + 1"})
     lake.refresh(LARGE)
     since = source(lake).history(1)[0]["timestamp"] / 1000
@@ -139,8 +138,7 @@ def test_many_small_files_become_one_and_nobody_sees_a_change(
     counts: list[int] = []
     for number in range(5):
         write(lake, "orders", orders(100 + number))
-        done = refreshed(lake, table)
-        assert done.action is Action[mode.name]
+        done = refreshed(lake, table, Action[mode.name])
         counts.append(len(DeltaTable(lake.location(LARGE.name)).file_uris()))
         if number == 2:
             assert "compact" in done.phases
@@ -155,8 +153,7 @@ def test_many_small_files_become_one_and_nobody_sees_a_change(
 def test_a_compaction_that_loses_a_race_is_left_for_the_next_time(lake: Lake) -> None:
     place = lake.location("orders")
     write(lake, "orders", orders(30))
-    log = Logs().newest(place)
-    assert log is not None
+    log = log_of(lake, "orders")
     for _ in range(3):
         write_deltalake(place, orders(31), mode="overwrite")
     upkeep.compact(log)

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.errors import UnsupportedQuery
-from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import on_spark, stored
+from runtime.delta import create, on_spark, stored
 from runtime.refreshes import each_followed, maintained, refreshed
 
 OF_CHAR = {
@@ -30,12 +28,9 @@ OF_CHAR = {
 @pytest.mark.long
 @pytest.mark.parametrize("feed", [True, False], ids=["feed", "files"])
 def test_what_came_is_seen_as_its_readers_see_it(feed: bool, lake: Lake) -> None:
-    on_spark(
-        lake,
-        "CREATE TABLE {t} (id INT, c CHAR(5), v VARCHAR(9), part STRUCT<c: CHAR(4)>, "
-        f"list ARRAY<CHAR(3)>) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = {feed})",
-    )
-    on_spark(lake, "CREATE TABLE {names} (code CHAR(7), name STRING) USING delta")
+    columns = "id INT, c CHAR(5), v VARCHAR(9), part STRUCT<c: CHAR(4)>, list ARRAY<CHAR(3)>"
+    create(lake, "t", columns, enableChangeDataFeed=feed)
+    create(lake, "names", "code CHAR(7), name STRING")
     on_spark(lake, "INSERT INTO {names} VALUES ('ab', 'a name of many letters'), ('cd', 'cd')")
     rows = "('ab', 'ab', STRUCT('ab'), ARRAY('a')), ('cd', 'x ', STRUCT('cd'), ARRAY())"
 
@@ -53,7 +48,6 @@ def test_what_came_is_seen_as_its_readers_see_it(feed: bool, lake: Lake) -> None
     each_followed(lake, *tables)
 
 
-_CHECK = "spark.databricks.delta.schema.typeCheck.enabled"
 USES = [
     "SELECT id, name FROM {t}",
     "SELECT name, COUNT(*) AS n FROM {t} GROUP BY name",
@@ -66,15 +60,15 @@ USES = [
 
 
 @pytest.fixture
-def collated(lake: Lake, spark: SparkSession) -> str:
+def collated(lake: Lake) -> str:
     """The name of a table with collations in a column, a list and a struct."""
-    with settings_for_now(spark, {_CHECK: "false"}):
-        on_spark(
-            lake,
-            "CREATE TABLE {collated} (id INT, name STRING COLLATE UTF8_LCASE, plain STRING, "
-            "tags ARRAY<STRING COLLATE UNICODE_CI>, s STRUCT<n: STRING COLLATE UTF8_LCASE>) "
-            "USING delta",
-        )
+    on_spark(
+        lake,
+        "CREATE TABLE {collated} (id INT, name STRING COLLATE UTF8_LCASE, plain STRING, "
+        "tags ARRAY<STRING COLLATE UNICODE_CI>, s STRUCT<n: STRING COLLATE UTF8_LCASE>) "
+        "USING delta",
+        {"spark.databricks.delta.schema.typeCheck.enabled": "false"},
+    )
     add(lake, 1, "A")
     return "collated"
 

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.runtime.refresh import refresh_job
 from named_rows import NamedRows
-from runtime.delta import stored, write
+from runtime.delta import on_spark, stored, write
 from runtime.refreshes import each_refreshed, maintained, refreshed
 from runtime.ways import no_orders, writers
 
@@ -43,8 +42,7 @@ def test_time_alone_lets_a_query_run_again(mode: str, lake: Lake) -> None:
 def test_nothing_is_committed_where_time_changed_nothing(lake: Lake) -> None:
     table = StreamTable("mart.day", DAY, "FULL")
     first = refreshed(lake, table)
-    done = refreshed(lake, table)
-    assert (done.action, done.version) == (Action.FULL, first.version)
+    done = refreshed(lake, table, Action.FULL, version=first.version)
     assert done.data_version == first.data_version
     assert "the result is the same" in done.reason
 
@@ -68,7 +66,7 @@ RECENT = {
 @pytest.mark.long
 @writers
 def test_a_clock_that_is_set_back_brings_back_what_left(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver_rows: int | None
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noon = datetime(2024, 5, 5, 12, tzinfo=UTC)
 
@@ -80,21 +78,18 @@ def test_a_clock_that_is_set_back_brings_back_what_left(
             return cls.time
 
     monkeypatch.setattr(refresh_job, "datetime", Clock)
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
-    place = lake.location("visits")
     visits = {"id": list(range(12)), "at": [noon - timedelta(minutes=20 * n) for n in range(12)]}
-    write_deltalake(place, pa.table(visits))
+    write(lake, "visits", pa.table(visits), feed=False)
     tables = [maintained(n, q) for n, q in RECENT.items()]
     for step, minutes in enumerate((0, 30, -60, -120, 15, -1440, 10)):
         Clock.time = noon + timedelta(minutes=minutes)
         if step % 3 == 0:
-            came = pa.table({"id": [100 + step], "at": [Clock.time]})
-            write_deltalake(place, came, mode="append")
+            write(lake, "visits", pa.table({"id": [100 + step], "at": [Clock.time]}), feed=False)
         for table in tables:
             refreshed(lake, table)
             text = table.query.replace("now()", f"TIMESTAMP '{Clock.time.isoformat()}'")
             text = text.replace("current_date()", f"DATE '{Clock.time.date()}'")
-            expected = spark.sql(text.replace("FROM visits", f"FROM delta.`{place}`"))
+            expected = on_spark(lake, text.replace("FROM visits", "FROM {visits}"))
             found = NamedRows.of_spark(lake.read(table.name))
             assert found == NamedRows.of_spark(expected), (table.name, minutes)
 
@@ -113,12 +108,12 @@ LOADED = {
 def test_the_reason_tells_how_many_rows_changed_by_the_time(
     driver_rows: int | None, lake: Lake
 ) -> None:
-    place = lake.location("orders")
     orders = {"id": [1, 2, 2, 3], "customer": [1, 1, 1, None], "amount": [5, 6, 6, 7]}
-    write_deltalake(place, pa.table(orders))
+    write(lake, "orders", pa.table(orders), feed=False)
     tables = [maintained(n, q) for n, q in LOADED.items()]
     each_refreshed(lake, *tables)
-    write_deltalake(place, pa.table({"id": [4], "customer": [2], "amount": [1]}), mode="append")
+    row = pa.table({"id": [4], "customer": [2], "amount": [1]})
+    write(lake, "orders", row, feed=False)
     reasons = {each.name: refreshed(lake, each).reason for each in tables}
     came = '1 changed row in "orders"'
     assert reasons == {
@@ -157,17 +152,14 @@ def events(*hours: int) -> pa.Table:
 def test_days_and_hours_are_those_of_the_zone_in_every_refresh_and_check(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     write(lake, "events", events(2, 12))
-    first = refreshed(lake, DAYS)
+    refreshed(lake, DAYS, Action.REINITIALIZE)
     write(lake, "events", events(3))
-    second = refreshed(lake, DAYS)
+    refreshed(lake, DAYS, Action.DIFFERENTIAL)
     shown = set(stored(lake, "days", ["day", "first_hour", "n"]))
-    assert (first.action, second.action) == (Action.REINITIALIZE, Action.DIFFERENTIAL)
     assert shown == {("2023-12-31", "21", "2"), ("2024-01-01", "7", "1")}
 
-    elsewhere = refreshed(lake, replace(DAYS, session_timezone="UTC"))
-
-    assert (elsewhere.action, elsewhere.reason) == (Action.REINITIALIZE, "the definition changed")
-    assert elsewhere.row_count == 1
+    elsewhere = replace(DAYS, session_timezone="UTC")
+    refreshed(lake, elsewhere, Action.REINITIALIZE, reason="the definition changed", row_count=1)
 
 
 CLOCKS = maintained(
@@ -198,13 +190,11 @@ def test_a_time_without_a_zone_is_none_of_the_session(tmp_path: Path, rows: int)
     add(1)
     lake.refresh(CLOCKS)
     add(rows)
-    changed = lake.refresh(CLOCKS)
+    refreshed(lake, CLOCKS, Action.DIFFERENTIAL, inserted=3 * rows)
 
-    assert (changed.action, changed.inserted) == (Action.DIFFERENTIAL, 3 * rows)
     assert set(stored(lake, "clocks", ["local", "later", "type"])) == {
         (str(at), str(at + dt.timedelta(hours=1)), "timestamp_ntz") for at in night
     }
-    assert lake.check(CLOCKS).equal
 
 
 def test_a_session_that_was_handed_in_keeps_its_zone(spark: SparkSession, lake: Lake) -> None:

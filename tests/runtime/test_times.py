@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from runtime.delta import FEED, on_spark, session
+from runtime.delta import append_by_spark, on_spark, session
 from runtime.refreshes import each_refreshed, maintained, refreshed
 from runtime.ways import feeds
 
@@ -41,20 +41,13 @@ def add(lake: Lake, ids: range, settings: dict[str, str], *, feed: bool = False)
     """Rows by a writer with settings of its own, their times as far apart as can be."""
     times = ", ".join(f"TIMESTAMP '{year}-06-15 12:34:56.789123'" for year in YEARS)
     days = ", ".join(f"DATE '{year}-12-31'" for year in YEARS)
+    query = (
+        "SELECT *, ARRAY(NAMED_STRUCT('at', at)) AS deep FROM (SELECT id, "
+        f"ARRAY({times})[id % 6] AS at, ARRAY({days})[id % 6] AS day "
+        f"FROM range({ids.start}, {ids.stop}))"
+    )
     with settings_for_now(session(lake), settings):
-        on_spark(
-            lake,
-            "SELECT *, ARRAY(NAMED_STRUCT('at', at)) AS deep FROM (SELECT id, "
-            f"ARRAY({times})[id % 6] AS at, ARRAY({days})[id % 6] AS day "
-            f"FROM range({ids.start}, {ids.stop}))",
-        ).write.format("delta").mode("append").options(**FEED if feed else {}).save(
-            lake.location("events")
-        )
-
-
-def do(lake: Lake, statement: str, settings: dict[str, str]) -> None:
-    with settings_for_now(session(lake), settings):
-        on_spark(lake, statement)
+        append_by_spark(lake, "events", query, feed=feed)
 
 
 @feeds
@@ -65,14 +58,11 @@ def test_the_change_is_what_spark_reads(feed: bool, settings: dict[str, str], la
     each_refreshed(lake, *tables)
     add(lake, range(12, 24), settings)
     for table in tables:
-        done = refreshed(lake, table)
-        assert (done.action, done.windows["events"].capture) == (Action.DIFFERENTIAL, "appended")
-    do(lake, "UPDATE {events} SET id = id + 100 WHERE id IN (0, 1, 4, 5)", settings)
-    do(lake, "DELETE FROM {events} WHERE id IN (6, 11)", settings)
+        refreshed(lake, table, Action.DIFFERENTIAL, capture="appended")
+    on_spark(lake, "UPDATE {events} SET id = id + 100 WHERE id IN (0, 1, 4, 5)", settings)
+    on_spark(lake, "DELETE FROM {events} WHERE id IN (6, 11)", settings)
     for table in tables:
-        done = refreshed(lake, table)
-        assert done.action is Action.DIFFERENTIAL
-        assert done.windows["events"].capture == ("feed" if feed else "snapshots")
+        refreshed(lake, table, Action.DIFFERENTIAL, capture="feed" if feed else "snapshots")
 
 
 @pytest.mark.parametrize("table", [BAG, KEYED], ids=["bag", "keyed"])
@@ -92,10 +82,9 @@ def test_stored_files_that_another_writer_wrote_anew(
         kept = spark.read.format("delta").load(place)
         kept.write.format("delta").mode("overwrite").option("dataChange", "false").save(place)
     add(lake, range(12, 24), {})
-    do(lake, "DELETE FROM {events} WHERE id = 2", {})
+    on_spark(lake, "DELETE FROM {events} WHERE id = 2")
     assert refreshed(lake, table).action is action
-    assert lake.refresh(table, full=True).action is Action.FULL
-    assert lake.check(table).equal
+    refreshed(lake, table, Action.FULL, full=True)
 
 
 def test_a_session_that_was_handed_in_writes_microseconds_too(
@@ -108,7 +97,7 @@ def test_a_session_that_was_handed_in_writes_microseconds_too(
             for table in (BAG, KEYED):
                 assert lake.refresh(table).writer == "spark"
                 assert _kinds(lake, table) == {"INT64"}
-            do(lake, f"UPDATE {change}", LEGACY)
+            on_spark(lake, f"UPDATE {change}", LEGACY)
         assert {name: spark.conf.get(name) for name in LEGACY} == LEGACY, "they are its owner's"
 
 

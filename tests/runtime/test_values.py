@@ -8,12 +8,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.compiler.analyze.output_names import is_storable
 from dagster_streamtables.runtime.delta.table_schema import spark_name
-from runtime.delta import FEED, run_on_delta, stored, write
+from runtime.delta import append_by_spark, on_spark, run_on_delta, stored, write
 from runtime.orders import TOTALS, orders, source
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 from runtime.ways import no_orders
@@ -59,8 +58,7 @@ def test_columns_that_the_query_spells_otherwise(lake: Lake) -> None:
     assert refreshed(lake, joined).action is Action.DIFFERENTIAL
 
 
-def test_types_keep_their_values_through_both_writers(spark: SparkSession, lake: Lake) -> None:
-    place = lake.location("kinds")
+def test_types_keep_their_values_through_both_writers(lake: Lake) -> None:
     select = (
         "SELECT CAST(id AS TINYINT) AS tiny, CAST(id AS SMALLINT) AS small, "
         "CAST(id AS DECIMAL(38, 10)) AS wide, CAST(id AS FLOAT) / 3 AS f, "
@@ -72,11 +70,7 @@ def test_types_keep_their_values_through_both_writers(spark: SparkSession, lake:
         "FROM range({start}, {stop})"
     )
 
-    def add(start: int, stop: int) -> None:
-        rows = spark.sql(select.format(start=start, stop=stop))
-        rows.write.format("delta").mode("append").options(**FEED).save(place)
-
-    add(0, 6)
+    append_by_spark(lake, "kinds", select.format(start=0, stop=6), feed=True)
     bag = maintained("bag", "SELECT * FROM kinds")
     flat = maintained(
         "flat", "SELECT tiny, small, wide, f, d, at, local, day, bytes, even FROM kinds"
@@ -87,8 +81,8 @@ def test_types_keep_their_values_through_both_writers(spark: SparkSession, lake:
         "FROM kinds GROUP BY d, pair.y",
     )
     each_refreshed(lake, bag, flat, keyed)
-    add(6, 9)
-    spark.sql(f"DELETE FROM delta.`{place}` WHERE tiny IN (1, 3, 7)")
+    append_by_spark(lake, "kinds", select.format(start=6, stop=9))
+    on_spark(lake, "DELETE FROM {kinds} WHERE tiny IN (1, 3, 7)")
     each_followed(lake, bag, flat, keyed)
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, subscribe
-from runtime.delta import on_spark
+from runtime.delta import create, on_spark
 from runtime.refreshes import maintained, refreshed
 
 QUERIES = {
@@ -27,15 +27,8 @@ QUERIES = {
     " (SELECT 1 FROM src AS b WHERE b.d = a.d AND b.id <> a.id)",
     "new": "SELECT id, ts FROM src WHERE ts > now() - INTERVAL 1 DAY",
 }
+COLUMNS = "id INT, g INT, d DATE, ts TIMESTAMP, nt TIMESTAMP_NTZ"
 FAR, NEAR = 10_000, 0
-
-
-def create(lake: Lake, *, feed: bool = False, how: str = "") -> None:
-    on_spark(
-        lake,
-        "CREATE TABLE {src} (id INT, g INT, d DATE, ts TIMESTAMP, nt TIMESTAMP_NTZ) USING delta "
-        f"{how} TBLPROPERTIES ('delta.enableChangeDataFeed' = '{str(feed).lower()}')",
-    )
 
 
 def insert(lake: Lake, *rows: tuple[int, int]) -> None:
@@ -49,7 +42,7 @@ def insert(lake: Lake, *rows: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("feed", [False, pytest.param(True, marks=pytest.mark.long)])
-@pytest.mark.parametrize("how", ["", pytest.param("PARTITIONED BY (d)", marks=pytest.mark.long)])
+@pytest.mark.parametrize("by", ["", pytest.param("d", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "name",
     [
@@ -57,8 +50,8 @@ def insert(lake: Lake, *rows: tuple[int, int]) -> None:
         for name in QUERIES
     ],
 )
-def test_they_are_followed(name: str, how: str, feed: bool, lake: Lake) -> None:
-    create(lake, feed=feed, how=how)
+def test_they_are_followed(name: str, by: str, feed: bool, lake: Lake) -> None:
+    create(lake, "src", COLUMNS, partitioned_by=by, enableChangeDataFeed=feed)
     table = maintained(name, QUERIES[name])
     insert(lake, (1, FAR), (2, NEAR))
     refreshed(lake, table)
@@ -73,7 +66,7 @@ def test_they_are_followed(name: str, how: str, feed: bool, lake: Lake) -> None:
 def test_they_are_shown(spark: SparkSession, tmp_path: Path) -> None:
     """As texts in the column that has one; other rows, and other columns, are as ever."""
     lake = Lake(tmp_path, spark=spark, preview_rows=10)
-    create(lake)
+    create(lake, "src", COLUMNS)
     table = maintained("days", QUERIES["days"])
     insert(lake, (1, NEAR), (2, FAR))
     refreshed(lake, table)
@@ -91,7 +84,7 @@ def test_they_are_shown(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_they_are_subscribed_to(lake: Lake) -> None:
-    create(lake, feed=True)
+    create(lake, "src", COLUMNS, enableChangeDataFeed=True)
     insert(lake, (1, FAR))
     with subscribe(lake, "src") as changes:
         first = changes.fetch(None, timeout=0)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from dagster_streamtables import Action, Lake, StreamTable
 from named_rows import NamedRows
-from runtime.delta import FEED, on_spark
-from runtime.refreshes import maintained
+from runtime.delta import append_by_spark, on_spark, views
+from runtime.refreshes import each_refreshed, maintained, refreshed
 
 FLAT = maintained("flat", "SELECT id, x, CAST(x AS STRING) AS shown FROM t")
 DEEP = maintained("deep", "SELECT id, x, deep FROM t")
@@ -36,51 +36,38 @@ ROWS = (
     ],
 )
 def test_both_zeros_stay_what_they_are(
-    feed: bool, tables: tuple[StreamTable, ...], spark: SparkSession, lake: Lake
+    feed: bool, tables: tuple[StreamTable, ...], lake: Lake
 ) -> None:
-    place = lake.location("t")
-
-    def add(start: int, stop: int) -> None:
-        rows = spark.sql(ROWS.format(start, stop)).coalesce(1)
-        rows.write.format("delta").mode("append").options(**FEED if feed else {}).save(place)
-
-    add(0, 8)
-    for table in tables:
-        lake.refresh(table)
-    add(0, 2)  # copies
+    append_by_spark(lake, "t", ROWS.format(0, 8), feed=feed)
+    each_refreshed(lake, *tables)
+    append_by_spark(lake, "t", ROWS.format(0, 2))  # copies
     on_spark(lake, "DELETE FROM {t} WHERE id IN (4, 5)")
     on_spark(lake, "UPDATE {t} SET x = -x WHERE id IN (1, 3)")
     for table in tables:
         assert lake.refresh(table).action is Action.DIFFERENTIAL
-        spark.read.format("delta").load(place).createOrReplaceTempView("t")
-        assert _seen(lake.read(table.name)) == _seen(spark.sql(table.query))
+        assert _seen(lake.read(table.name)) == _seen(views(lake, "t").sql(table.query))
         assert lake.check(table).equal
 
 
-def test_rows_that_differ_by_a_zero_alone_keep_their_copies(
-    spark: SparkSession, lake: Lake
-) -> None:
+def test_rows_that_differ_by_a_zero_alone_keep_their_copies(lake: Lake) -> None:
     """delta-rs joins the two zeros, and counts the copies of both as those of one."""
-    place = lake.location("t")
     both = (
         "SELECT id, k, CAST(ELT(1 + id % 2, '-0.0', '0.0') AS DOUBLE) AS x, "
         "CAST(ELT(1 + id % 3, '-0.0', '0.0', '1.5') AS FLOAT) AS f "
         "FROM range(0, 12) CROSS JOIN (VALUES (1), (NULL)) AS v(k)"
     )
-    spark.sql(both).coalesce(1).write.format("delta").save(place)
+    append_by_spark(lake, "t", both)
     bag = maintained("bag", "SELECT k, x, f FROM t")
     lake.refresh(bag)
     for gone in ("id = 2", "id IN (3, 4) AND k IS NULL", "id < 7"):
         on_spark(lake, f"DELETE FROM {{t}} WHERE {gone}")
-        done = lake.refresh(bag)
-        assert (done.action, done.writer) == (Action.DIFFERENTIAL, "delta-rs")
-        spark.read.format("delta").load(place).createOrReplaceTempView("t")
-        assert _seen(lake.read("bag")) == _seen(spark.sql(bag.query))
+        refreshed(lake, bag, Action.DIFFERENTIAL, writer="delta-rs")
+        assert _seen(lake.read("bag")) == _seen(views(lake, "t").sql(bag.query))
 
 
 @pytest.mark.long
-def test_the_check_sees_a_zero_of_the_wrong_sign(spark: SparkSession, lake: Lake) -> None:
-    spark.sql(ROWS.format(0, 4)).write.format("delta").save(lake.location("t"))
+def test_the_check_sees_a_zero_of_the_wrong_sign(lake: Lake) -> None:
+    append_by_spark(lake, "t", ROWS.format(0, 4))
     lake.refresh(DEEP)
     on_spark(lake, "UPDATE {deep} SET x = 0.0D WHERE id = 0")
     found = lake.check(DEEP)

@@ -30,7 +30,7 @@ from dagster_streamtables.runtime.errors.table_errors import LostHistory, Missin
 from dagster_streamtables.runtime.spark.local_server import server_status
 from dagster_streamtables.runtime.storage import spark_writer
 from runtime import delta
-from runtime.delta import write
+from runtime.delta import create, on_spark, write
 from runtime.orders import LARGE, TOTALS, orders, source
 from runtime.refreshes import maintained, refreshed
 from runtime.ways import writers
@@ -270,24 +270,19 @@ def test_files_of_the_stream_table_are_made_again(
 ) -> None:
     ready(lake, TOTALS)
     damage(Path(lake.location(TOTALS.name)))
-    done = refreshed(lake, TOTALS)
-    assert done.action is Action.REINITIALIZE
+    done = refreshed(lake, TOTALS, Action.REINITIALIZE)
     assert done.reason.endswith("no longer has all files of the window")
 
 
-def test_a_version_that_spark_no_longer_reads_is_history_that_is_gone(
-    lake: Lake, spark: SparkSession
-) -> None:
+def test_a_version_that_spark_no_longer_reads_is_history_that_is_gone(lake: Lake) -> None:
     """Its SQLSTATE is that of a number out of range, which would be an error of the rows."""
-    place = lake.location("cleaned")
-    told = "TBLPROPERTIES ('delta.checkpointInterval' = '1')"
-    spark.sql(f"CREATE TABLE delta.`{place}` (id INT) USING delta {told}")
+    create(lake, "cleaned", "id INT", checkpointInterval=1)
     for number in range(3):
-        spark.sql(f"INSERT INTO delta.`{place}` VALUES ({number})")
-    for file in Path(place, "_delta_log").glob("*0000[01].*"):
+        on_spark(lake, f"INSERT INTO {{cleaned}} VALUES ({number})")
+    for file in Path(lake.location("cleaned"), "_delta_log").glob("*0000[01].*"):
         file.unlink()
     with pytest.raises(LostHistory), translate_errors():
-        spark.read.format("delta").option("versionAsOf", 0).load(place).collect()
+        on_spark(lake, "SELECT * FROM {cleaned} VERSION AS OF 0").collect()
 
 
 PAIRS = maintained(
@@ -335,12 +330,11 @@ def test_spark_is_killed_in_the_middle_of_a_statement(
         told(lake, table, LostSpark, "Spark stopped during the refresh")
     source(lake).delete("id >= 20")
 
-    done = refreshed(lake, table)
+    refreshed(lake, table, Action.DIFFERENTIAL)
 
     second = server_status()
     assert second is not None
     assert second.pid != first.pid
-    assert done.action is Action.DIFFERENTIAL
 
 
 def many(first: int, count: int) -> pa.Table:

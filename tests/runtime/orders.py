@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables import Lake
 from dagster_streamtables.runtime.model.table_state import RefreshRecord
+from runtime.refreshes import maintained
 
 NOWHERE = "sc://127.0.0.1:1"
 """An address where no Spark answers: what works there starts no Spark job."""
@@ -14,16 +15,10 @@ NOWHERE = "sc://127.0.0.1:1"
 ACCOUNT = RefreshRecord("FULL", "a new table", "FULL", seconds=0.0, until=0.0)
 """For states that a test makes by hand."""
 
-TOTALS = StreamTable(
-    "mart.totals",
-    "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer",
-    differential_max_change_ratio=0,
+TOTALS = maintained(
+    "mart.totals", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer"
 )
-LARGE = StreamTable(
-    "mart.large",
-    "SELECT id, amount FROM orders WHERE amount > 3",
-    differential_max_change_ratio=0,
-)
+LARGE = maintained("mart.large", "SELECT id, amount FROM orders WHERE amount > 3")
 
 
 def orders(*ids: int, amount: int = 5) -> pa.Table:

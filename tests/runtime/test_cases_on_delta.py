@@ -27,7 +27,7 @@ from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators.algebra import Step
 from dagster_streamtables.runtime.spark.session import drop_views
 from runtime.delta import outputs, run_on_delta, stored, write, write_from
-from runtime.refreshes import refreshed
+from runtime.refreshes import maintained, refreshed
 
 cases = [case for case in casefile.load() if not case.error]
 by_file = [list(group) for _, group in groupby(cases, key=lambda case: case.file)]
@@ -73,7 +73,7 @@ class Together:
 
     @classmethod
     def over(cls, lake: Lake, cases: Iterable[Case]) -> Together:
-        return cls(lake, {case: _table(f"result_{i}", case) for i, case in enumerate(cases)})
+        return cls(lake, {c: maintained(f"result_{i}", c.query) for i, c in enumerate(cases)})
 
     def refresh(self) -> dict[Case, Future[Refresh]]:
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -123,7 +123,7 @@ WAYS = [
 @pytest.mark.hours
 @pytest.mark.parametrize(("case", "merged"), WAYS)
 def test_every_case(case: Case, merged: bool, database: Database, new: Lake) -> None:
-    table, plan = _table("result", case), compile_query(case.query, TABLES)
+    table, plan = maintained("result", case.query), compile_query(case.query, TABLES)
     with database.fresh():
         database.write(case.before)
         write_from(database, new, plan.sources, feed=merged)
@@ -180,8 +180,3 @@ def write_random(database: Database, lake: Lake, chance: random.Random, mode: st
 def _write(database: Database, lake: Lake, mode: str) -> None:
     for table in TABLES:
         write(lake, table, database.connection.execute(f"FROM {table}").to_arrow_table(), mode=mode)
-
-
-def _table(name: str, case: Case) -> StreamTable:
-    # A change of two rows out of three is no reason to recompute here: the change is the test.
-    return StreamTable(name, case.query, differential_max_change_ratio=0)

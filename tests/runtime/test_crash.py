@@ -89,21 +89,18 @@ def refresh_again(lake: Lake, table: StreamTable) -> None:
 
 def assert_commits_follow_each_other(lake: Lake, table: StreamTable) -> None:
     """No window is applied twice: each commit has the next number, and no frontier goes back."""
-    states = commits_of(lake, table)
-    assert [state.sequence for state in states] == list(range(1, len(states) + 1))
-    frontiers = [state.frontier["orders"] for state in states]
-    assert frontiers == sorted(frontiers)
-    assert len({state.refresh for state in states}) == len(states)
-
-
-def commits_of(lake: Lake, table: StreamTable) -> list[StreamTableState]:
     log = log_of(lake, table.name)
     infos = (
         action.get("commitInfo", {}).get("userMetadata") or ""
         for _, commit in log.commits(-1, log.version)
         for action in commit or ()
     )
-    return [state for state in map(StreamTableState.from_json, infos) if state is not None]
+    found = map(StreamTableState.from_json, infos)
+    states = [state for state in found if state is not None]
+    assert [state.sequence for state in states] == list(range(1, len(states) + 1))
+    frontiers = [state.frontier["orders"] for state in states]
+    assert frontiers == sorted(frontiers)
+    assert len({state.refresh for state in states}) == len(states)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

@@ -24,7 +24,7 @@ from dagster_streamtables.runtime.checks.comparison import difference
 from dagster_streamtables.runtime.compute.change_reader import at_version
 from dagster_streamtables.runtime.delta.arrow import may_use_threads, open_parquet
 from dagster_streamtables.runtime.delta.data_files import alike
-from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog, log_at
+from dagster_streamtables.runtime.delta.delta_log import Logs, log_at
 from dagster_streamtables.runtime.delta.table_locations import files_below
 from dagster_streamtables.runtime.delta.value_encodings import far_files, misreads
 from dagster_streamtables.runtime.spark import parquet_scan
@@ -121,12 +121,8 @@ def test_what_proves_a_table_right_reads_through_delta(
     """Else a wrong list of files would be wrong on both sides, and equal."""
     lake.refresh(TOTALS)
     write(lake, "orders", orders(20, 21, amount=900))
-    monkeypatch.setattr(parquet_scan, "data_files", _no_files)
+    monkeypatch.setattr(parquet_scan, "data_files", lambda _: pytest.fail("it reads data files"))
     refreshed(lake, TOTALS, full=True)
-
-
-def _no_files(log: TableLog) -> list[str] | None:
-    raise AssertionError("read from data files")
 
 
 @pytest.mark.long

@@ -40,14 +40,9 @@ def asked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spar
 
 @pytest.fixture
 def lake(tmp_path: Path, asked: SparkSession) -> Lake:
-    return lake_of(tmp_path, asked)
-
-
-def lake_of(folder: Path, spark: SparkSession, **settings: Any) -> Lake:
     """Every commit of which is made by Spark."""
-    lake = Lake(folder.as_uri(), spark=spark, driver_rows=0, **settings)
-    if not (folder / "public").exists():
-        append(lake, (1, "ann", 10), (2, "bob", 20))
+    lake = Lake(tmp_path.as_uri(), spark=asked, driver_rows=0)
+    append(lake, (1, "ann", 10), (2, "bob", 20))
     return lake
 
 
@@ -128,10 +123,10 @@ def test_small_changes_are_committed_by_delta_rs(tmp_path: Path, asked: SparkSes
     assert lake.check(TOTALS).equal
 
 
-def test_who_alone_writes_may_allow_it(tmp_path: Path, asked: SparkSession) -> None:
+def test_who_alone_writes_may_allow_it(lake: Lake, asked: SparkSession) -> None:
     from dagster_streamtables.runtime.spark import spark_commits
 
-    lake = lake_of(tmp_path, asked, allow_unsafe_commits=True)
+    lake = Lake(lake.root, spark=asked, driver_rows=0, allow_unsafe_commits=True)
     try:
         assert lake.refresh(TOTALS).writer == "spark"
         assert lake.check(TOTALS).equal

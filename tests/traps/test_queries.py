@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from dagster_streamtables import Action, Lake, Mode, StreamTable, View
+from dagster_streamtables import Action, Lake, Mode, View
 from dagster_streamtables.errors import FailedQuery, UnsupportedQuery
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.refresh import refresh_job
@@ -17,16 +17,6 @@ from runtime.orders import orders, source
 from runtime.refreshes import each_followed, each_refreshed, maintained, refreshed
 
 pytestmark = pytest.mark.long
-
-
-def table(
-    query: str,
-    name: str = "mart.t",
-    *,
-    views: tuple[View, ...] = (),
-    mode: Mode = Mode.DIFFERENTIAL,
-) -> StreamTable:
-    return maintained(name, query, views=views, mode=mode)
 
 
 def test_p16_chance_is_found_wherever_it_hides(lake: Lake) -> None:
@@ -38,10 +28,10 @@ def test_p16_chance_is_found_wherever_it_hides(lake: Lake) -> None:
     }
     for what, query in hidden.items():
         with pytest.raises(UnsupportedQuery, match=rf"{what}\(\) cannot be maintained"):
-            lake.refresh(table(query, views=(view,)))
+            lake.refresh(maintained("mart.t", query, views=(view,)))
         assert lake.version("mart.t") is None
 
-    auto = table(hidden["uuid"], mode=Mode.AUTO)
+    auto = maintained("mart.t", hidden["uuid"], mode=Mode.AUTO)
     lake.refresh(auto)
     write(lake, "orders", orders(20))
     done = lake.refresh(auto)
@@ -56,10 +46,10 @@ def test_p17_rows_leave_though_no_source_changed(
     today = dt.datetime.now(dt.UTC).date()
     days = [today - dt.timedelta(days=back) for back in (0, 3, 6, 9)]
     write(lake, "visits", pa.table({"id": [1, 2, 3, 4], "d": days}))
-    recent = table("SELECT id, d FROM visits WHERE d >= current_date() - 7")
-    hidden = table(
-        "SELECT COUNT(*) AS n FROM lately",
+    recent = maintained("mart.t", "SELECT id, d FROM visits WHERE d >= current_date() - 7")
+    hidden = maintained(
         "mart.hidden",
+        "SELECT COUNT(*) AS n FROM lately",
         views=(View("lately", "SELECT id FROM visits WHERE d >= current_date - 7"),),
     )
     assert [refreshed(lake, each).row_count for each in (recent, hidden)] == [3, 1]
@@ -77,7 +67,7 @@ def test_p17_rows_leave_though_no_source_changed(
 
 def test_p19_a_second_row_of_a_scalar_subquery_fails_and_leaves_all_as_it_was(lake: Lake) -> None:
     write(lake, "r", pa.table({"k": [5]}))
-    above = table("SELECT id, (SELECT k FROM r) AS k FROM orders WHERE amount > 3")
+    above = maintained("mart.t", "SELECT id, (SELECT k FROM r) AS k FROM orders WHERE amount > 3")
     refreshed(lake, above)
     before = held(lake, above.name)
     write(lake, "orders", orders(20))
@@ -95,11 +85,13 @@ def test_p19_a_second_row_of_a_scalar_subquery_fails_and_leaves_all_as_it_was(la
 
 def test_p20_a_change_does_not_ask_what_the_query_does_not_ask(lake: Lake) -> None:
     """A divisor of zero, a cast without a value: in rows, old and new, that a filter removes."""
-    divided = table("SELECT id, amount DIV customer AS x FROM orders WHERE customer <> 0")
-    cast = table(
+    divided = maintained(
+        "mart.t", "SELECT id, amount DIV customer AS x FROM orders WHERE customer <> 0"
+    )
+    cast = maintained(
+        "mart.cast",
         "SELECT customer, SUM(CAST(note AS INT)) AS x FROM orders WHERE note RLIKE '^[0-9]+$' "
         "GROUP BY customer",
-        "mart.cast",
     )
     each_refreshed(lake, divided, cast)
     run_on_delta(
@@ -121,7 +113,7 @@ def test_p26_what_rests_on_itself_alone_goes(lake: Lake) -> None:
         "SELECT IF(pq.kind = 'p', 'q', 'p'), e.b FROM pq JOIN edges AS e ON e.a = pq.x) "
         "SELECT kind, x FROM pq"
     )
-    both = table(query)
+    both = maintained("mart.t", query)
     refreshed(lake, both, row_count=4)
     DeltaTable(lake.location("base")).delete("x = 1")
 
@@ -129,7 +121,7 @@ def test_p26_what_rests_on_itself_alone_goes(lake: Lake) -> None:
 
     without = query.replace("e.a = pq.x)", "e.a = pq.x WHERE NOT EXISTS (SELECT 1 FROM pq AS s))")
     with pytest.raises(UnsupportedQuery, match="recursion"):
-        lake.refresh(table(without, "mart.without"))
+        lake.refresh(maintained("mart.without", without))
 
 
 def test_p34_the_answer_to_a_tie_stays(lake: Lake) -> None:
@@ -141,7 +133,7 @@ def test_p34_the_answer_to_a_tie_stays(lake: Lake) -> None:
         "FROM orders GROUP BY customer"
     )
     named = {"ties": ties, "few": few, "any_of": any_of}
-    tables = [table(query, name) for name, query in named.items()]
+    tables = [maintained(name, query) for name, query in named.items()]
     versions = [refreshed(lake, each).data_version for each in tables]
     for part in (range(19, 9, -1), range(9, -1, -1)):
         write(lake, "orders", orders(*part), mode="append" if 0 in part else "overwrite")
@@ -158,8 +150,8 @@ def test_p36_weights_beyond_32_bits(lake: Lake) -> None:
     many = 60_000
     for name in ("a", "b"):
         write(lake, name, pa.table({"k": [0, 1]}))
-    pairs = table(
-        "SELECT a.k, COUNT(*) AS n, SUM(b.k) AS s FROM a JOIN b ON b.k = a.k GROUP BY a.k"
+    pairs = maintained(
+        "mart.t", "SELECT a.k, COUNT(*) AS n, SUM(b.k) AS s FROM a JOIN b ON b.k = a.k GROUP BY a.k"
     )
     refreshed(lake, pairs)
     write(lake, "b", pa.table({"k": [1] * (many - 1)}))
@@ -176,7 +168,8 @@ def test_p36_weights_beyond_32_bits(lake: Lake) -> None:
 
 
 def test_p37_a_table_and_a_view_of_it_are_one_source(lake: Lake) -> None:
-    both = table(
+    both = maintained(
+        "mart.t",
         "SELECT o.id, v.note FROM orders AS o JOIN seen AS v ON v.id = o.id",
         views=(View("seen", "SELECT id, note FROM orders WHERE id > 1"),),
     )

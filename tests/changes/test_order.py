@@ -14,11 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from changes.diffs import KV, chunk, shown
-from dagster_streamtables.changes.output.output_options import (
-    Term,
-    order_terms,
-    sort_indices,
-)
+from dagster_streamtables.changes.output.output_options import Term, order_terms, sort_indices
 from dagster_streamtables.changes.output.row_encoder import RowEncoder
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.errors import RefusedOperation

@@ -10,11 +10,7 @@ from changes.table import Table
 from dagster_streamtables import Lake, View
 from dagster_streamtables.changes.position import SubscriptionRequest
 from dagster_streamtables.changes.relation.query_reading import QueryReading
-from dagster_streamtables.changes.relation.relation import (
-    SubscriptionRelation,
-    query_of,
-    table_of,
-)
+from dagster_streamtables.changes.relation.relation import SubscriptionRelation, query_of, table_of
 from dagster_streamtables.changes.relation.relation_reading import TableReading
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.errors.table_errors import MissingSource

@@ -24,7 +24,7 @@ QUERIES, PIPES = ([query for [query] in rows] for rows in _TEXTS.values())
 PIPES += QUERIES[3:5]
 PIPES += [
     "SELECT /*+ REPARTITION(3) */ customer, COUNT(*) AS n FROM orders WHERE id !> 9 AND id !< 1 "
-    'GROUP -- "by\nBY customer HAVING MIN(note) IS /* `x */ NOT /**/ NULL',
+    'GROUP -- "by\nBY customer HAVING MIN(note) IS /* `x */ NOT /**/ NULL'
 ]
 
 

@@ -13,12 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    Transaction,
-    write_deltalake,
-)
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables.errors import DamagedTable
@@ -283,9 +278,7 @@ def test_what_cannot_be_judged_is_counted(place: Path) -> None:
     assert seen.oldest > 0
 
 
-def test_a_writer_that_lost_a_race_leaves_no_trace_between_commits_of_delta_rs(
-    place: Path,
-) -> None:
+def test_a_writer_that_lost_a_race_leaves_no_trace_between_commits_of_delta_rs(place: Path) -> None:
     history(place, 2)
     pq.write_table(rows(1), place / "part-of-a-loser.parquet")
     assert look(place).recent == 1, "no commit came after it"

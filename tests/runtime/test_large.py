@@ -141,11 +141,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[object]]] = {
         [datetime(1, 1, 1), datetime(1582, 10, 10), datetime(9999, 12, 31, 23, 59, 59, 999_999)],
     ),
 }
-OTHERS = {
-    "array": pa.list_(pa.int64()),
-    "struct": pa.struct({"a": pa.int64()}),
-    "void": pa.null(),
-}
+OTHERS = {"array": pa.list_(pa.int64()), "struct": pa.struct({"a": pa.int64()}), "void": pa.null()}
 
 
 def repeated(values: list[object], type_: pa.DataType, count: int = MANY) -> pa.Array:

@@ -88,9 +88,7 @@ def log_of(lake: Lake, name: str, version: int) -> Path:
     return Path(lake.location(name)) / "_delta_log" / f"{version:020d}.json"
 
 
-def test_a_cron_table_is_late_when_the_tick_after_the_one_that_asked_has_passed(
-    lake: Lake,
-) -> None:
+def test_a_cron_table_is_late_when_the_tick_after_the_one_that_asked_has_passed(lake: Lake) -> None:
     lake.refresh(TOTALS)
     write(lake, "orders", orders(30))
     daily = TableDeclaration(TOTALS.name, TOTALS, Cron("@daily"), "@daily")

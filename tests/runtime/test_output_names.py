@@ -202,10 +202,7 @@ def joinable(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.mark.parametrize(
     "queries",
-    [
-        pytest.param(FEW_JOINS, id="some"),
-        pytest.param(JOINS, id="all", marks=pytest.mark.long),
-    ],
+    [pytest.param(FEW_JOINS, id="some"), pytest.param(JOINS, id="all", marks=pytest.mark.long)],
 )
 def test_columns(queries: list[str], joinable: SparkSession) -> None:
     found = {query: _compiled(query) for query in queries}

@@ -26,12 +26,7 @@ from dagster_streamtables import Action, Lake, StreamTable, subscribe
 from dagster_streamtables.runtime.compute.spark_relations import views_of
 from dagster_streamtables.runtime.spark import session
 from dagster_streamtables.runtime.spark.local_server import ensure_server, key_of
-from dagster_streamtables.runtime.spark.session import (
-    FEW,
-    open_session,
-    session_with,
-    to_local,
-)
+from dagster_streamtables.runtime.spark.session import FEW, open_session, session_with, to_local
 from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
 from dagster_streamtables.runtime.spark.spark_commits import Commit, CommitMark
 

@@ -17,11 +17,7 @@ import pytest
 from deltalake import write_deltalake
 
 from dagster_streamtables import Lake
-from dagster_streamtables.errors import (
-    DamagedTable,
-    InvalidDefinition,
-    RefusedOperation,
-)
+from dagster_streamtables.errors import DamagedTable, InvalidDefinition, RefusedOperation
 from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, MissingSlot, SlotInUse
 from dagster_streamtables.runtime.observe.slot_store import Slot, Slots, SlotStatus, VersionHold

@@ -112,9 +112,7 @@ def two_at_once(
         return sorted(pool.map(refresh, range(2)))
 
 
-def test_p27_a_commit_that_was_prepared_before_the_refresh_is_seen_by_the_next(
-    lake: Lake,
-) -> None:
+def test_p27_a_commit_that_was_prepared_before_the_refresh_is_seen_by_the_next(lake: Lake) -> None:
     late, deleting = source(lake), source(lake)
     refreshed(lake, LARGE)
     write(lake, "orders", orders(20))

@@ -53,8 +53,7 @@ def test_a_diamond_waits_for_the_side_that_is_behind(lake: Lake) -> None:
 def test_a_side_that_is_ahead_is_read_where_it_agreed(lake: Lake) -> None:
     each_refreshed(lake, SUMS, COUNTS, BOTH)
     order(lake, 2, 30)
-    refreshed(lake, SUMS)
-    refreshed(lake, COUNTS)
+    each_refreshed(lake, SUMS, COUNTS)
     order(lake, 3, 80)
     refreshed(lake, SUMS)
 
@@ -110,10 +109,8 @@ def test_ways_of_different_length_meet(lake: Lake) -> None:
     )
     each_refreshed(lake, SUMS, COUNTS, above, top)
     order(lake, 2, 30)
-    refreshed(lake, SUMS)
-    refreshed(lake, above)
+    each_refreshed(lake, SUMS, above)
 
     assert refreshed(lake, top).action is Action.SKIP
-    refreshed(lake, COUNTS)
-    refreshed(lake, top)
+    each_refreshed(lake, COUNTS, top)
     assert stored(lake, "top", ["twice", "n"]) == {("80", "2"): 1}

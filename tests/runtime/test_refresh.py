@@ -122,8 +122,7 @@ def test_a_stream_table_that_was_dropped_by_hand_is_made_again(lake: Lake) -> No
         lake.refresh(above)
     assert refreshed(lake, TOTALS).reason == "there is no table yet"
     write(lake, "orders", orders(20))
-    refreshed(lake, TOTALS)
-    refreshed(lake, above)
+    each_refreshed(lake, TOTALS, above)
 
 
 @pytest.mark.smoke("rows of another writer")
@@ -137,8 +136,7 @@ def test_rows_that_somebody_else_wrote_are_replaced(lake: Lake) -> None:
 @pytest.mark.smoke("stream tables over stream tables")
 def test_stream_tables_read_stream_tables_and_never_their_hidden_columns(lake: Lake) -> None:
     every = maintained("mart.every", "SELECT * FROM mart.totals")
-    refreshed(lake, TOTALS)
-    refreshed(lake, every)
+    each_refreshed(lake, TOTALS, every)
     assert (
         lake.read(TOTALS.name).columns == lake.read("mart.every").columns == ["customer", "total"]
     )
@@ -206,8 +204,7 @@ def test_a_refresh_says_how_large_the_table_is_and_which_part_of_a_source_change
 
 @pytest.mark.long
 def test_changed_rows_are_shown_where_that_is_asked_for(spark: SparkSession, lake: Lake) -> None:
-    refreshed(lake, LARGE)
-    refreshed(lake, TOTALS)
+    each_refreshed(lake, LARGE, TOTALS)
     source(lake).delete("id = 1")
     shown = Lake(lake.root, spark=spark, preview_rows=1)
 

@@ -30,8 +30,7 @@ def add(lake: Lake, first: int, settings: dict[str, str], day: str = "2024-05-06
 def test_rows_that_a_rewrite_cuts_have_changed(written: dict[str, str], lake: Lake) -> None:
     create(lake, "src", COLUMNS)
     add(lake, 1, written)
-    refreshed(lake, BAG)
-    refreshed(lake, LAST)
+    each_refreshed(lake, BAG, LAST)
     followed = subscribe(lake, "src")
     assert followed.fetch(None, timeout=0).num_rows == 3
     on_spark(lake, "OPTIMIZE {src}", MILLIS)

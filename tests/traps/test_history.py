@@ -148,8 +148,7 @@ def test_p04_files_that_were_vacuumed_start_the_table_anew(lake: Lake) -> None:
 
 @writers
 def test_p12_a_feed_without_preimages_is_not_believed(lake: Lake) -> None:
-    refreshed(lake, LARGE)
-    refreshed(lake, TOTALS)
+    each_refreshed(lake, LARGE, TOTALS)
     _update_without_preimages(lake)
 
     for table in (LARGE, TOTALS):

@@ -150,7 +150,7 @@ def test_p30_a_change_of_every_row(lake: Lake) -> None:
     each_refreshed(lake, chosen, LARGE)
     merge_into(lake, {"amount": "t.amount + 1"}, *range(3000))
 
-    refreshed(lake, chosen, Action.FULL, because="6,000 of 3,000 rows")
+    refreshed(lake, chosen, Action.FULL, because='6,000 changed rows in "orders", which has 3,000')
     refreshed(lake, LARGE, Action.DIFFERENTIAL, writer="spark", inserted=3000, deleted=3000)
 
 

@@ -13,9 +13,7 @@ statement("optimize", 2, "OPTIMIZE {t}")
 statement("zorder", 1, *(f"OPTIMIZE {{t}} ZORDER BY ({name})" for name in ("id", "v", "d", "x")))
 statement("purge", 1.5, "REORG TABLE {t} APPLY (PURGE)")
 statement(
-    "upgrade-uniform",
-    0.5,
-    "REORG TABLE {t} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
+    "upgrade-uniform", 0.5, "REORG TABLE {t} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))"
 )
 
 

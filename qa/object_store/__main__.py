@@ -70,9 +70,7 @@ def competing_(minutes: float = 10) -> None:
 
 
 @app.command("cases")
-def cases_(
-    names: Annotated[str, typer.Option(help="A pattern of their names.")] = "*",
-) -> None:
+def cases_(names: Annotated[str, typer.Option(help="A pattern of their names.")] = "*") -> None:
     """Stores that do what they should not, one after the other."""
     with _store() as store:
         if cases(store, names):

@@ -95,8 +95,7 @@ class Subscription:
         self.stopped.append(last)
         name = self.subscriber.name
         self.subscriber.run(
-            f"ALTER SUBSCRIPTION {name} SKIP (lsn = '{last}')",
-            f"ALTER SUBSCRIPTION {name} ENABLE",
+            f"ALTER SUBSCRIPTION {name} SKIP (lsn = '{last}')", f"ALTER SUBSCRIPTION {name} ENABLE"
         )
 
     def _last_stop(self, origin: str) -> str:

@@ -19,11 +19,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-ORDERS = (
-    ("more", "update", "empty"),
-    ("update", "empty", "fill"),
-    ("empty", "fill", "more"),
-)
+ORDERS = (("more", "update", "empty"), ("update", "empty", "fill"), ("empty", "fill", "more"))
 WINDOWS = 3
 
 
@@ -110,8 +106,7 @@ def updated(rows: pa.Table, random: Random) -> pa.Table:
     if count and not places:
         places = {random.randrange(count): random.randrange(width)}
     return _taken(
-        rows,
-        lambda at: [_other(count, random) if places.get(i) == at else i for i in range(count)],
+        rows, lambda at: [_other(count, random) if places.get(i) == at else i for i in range(count)]
     )
 
 

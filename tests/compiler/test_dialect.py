@@ -11,12 +11,7 @@ from typing import Any
 import pytest
 
 from compiler import casefile
-from dagster_streamtables.compiler.dialect import (
-    UnknownType,
-    check_dialect,
-    tables_of,
-    translate,
-)
+from dagster_streamtables.compiler.dialect import UnknownType, check_dialect, tables_of, translate
 from dagster_streamtables.compiler.dialect.experimental_dialects import EXAMINED
 from dagster_streamtables.compiler.dialect.query_translation import TESTED
 from dagster_streamtables.compiler.dialect.rules.patterns import (

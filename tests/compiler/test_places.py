@@ -22,8 +22,7 @@ HEADER = "-- schedule: 5m\n-- owners: team:finance\n\n-- What was paid.\n"
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     """The place in the error of ``mart/revenue.sql``, seen from the project's folder."""
     write_deltalake(
-        tmp_path / "lake/sales/orders",
-        pa.table({"id": [1], "amount": [2], "day": pa.array(["a"])}),
+        tmp_path / "lake/sales/orders", pa.table({"id": [1], "amount": [2], "day": pa.array(["a"])})
     )
     monkeypatch.chdir(tmp_path)
 

@@ -7,12 +7,7 @@ from sqlglot import exp
 
 from compiler import casefile
 from compiler.database import TABLES
-from dagster_streamtables.compiler import (
-    StrategyKind,
-    compile_query,
-    read,
-    recursive_table,
-)
+from dagster_streamtables.compiler import StrategyKind, compile_query, read, recursive_table
 from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.text.query_text import tokenize_query
 from dagster_streamtables.compiler.text.sqlglot_dialects import require_pure_python
@@ -243,12 +238,7 @@ def test_compiled_modules_of_sqlglot_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "meant"),
-    [
-        ("v:a", "$.a"),
-        ("v:a.b[0].c", "$.a.b[0].c"),
-        ("v:['a b'].c", "$['a b'].c"),
-    ],
+    ("path", "meant"), [("v:a", "$.a"), ("v:a.b[0].c", "$.a.b[0].c"), ("v:['a b'].c", "$['a b'].c")]
 )
 def test_a_path_into_a_variant_is_a_call(path: str, meant: str) -> None:
     [call] = read(f"SELECT {path}::INT AS x FROM t").tree.find_all(exp.Anonymous)

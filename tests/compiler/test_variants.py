@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dagster_streamtables.compiler import (
-    QueryPlan,
-    comparable_columns,
-    compile_query,
-    json_columns,
-)
+from dagster_streamtables.compiler import QueryPlan, comparable_columns, compile_query, json_columns
 from dagster_streamtables.compiler.operators.comparable import comparable, variant_form
 from dagster_streamtables.compiler.operators.leaves import Scan
 from dagster_streamtables.compiler.operators.net import Net, can_net

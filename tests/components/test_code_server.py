@@ -45,10 +45,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Map
     append(root / "lake", "sales.orders", id=[1], customer=[1], amount=[10])
     append(root / "lake", "sales.customers", id=[1], region=["north"])
     target = ModuleTarget("shop.definitions", None, str(root / "src"), "shop")
-    with (
-        dg.instance_for_test() as instance,
-        WorkspaceProcessContext(instance, target) as process,
-    ):
+    with dg.instance_for_test() as instance, WorkspaceProcessContext(instance, target) as process:
         context = process.create_request_context()
         errors = [each.load_error for each in context.get_code_location_entries().values()]
         assert not any(errors), errors

@@ -59,9 +59,7 @@ class Watch:
         """What is told in one tick."""
         before = len(self.told)
         with dg.build_sensor_context(
-            instance=self.instance,
-            cursor=self.cursor,
-            resources={"streamtables": self.resource},
+            instance=self.instance, cursor=self.cursor, resources={"streamtables": self.resource}
         ) as context:
             done = self.sensor.evaluate_tick(context)
             self.said = done.skip_message
@@ -115,9 +113,7 @@ def test_a_failed_refresh_is_told_once_with_its_four_parts_and_then_its_suspensi
     assert ("paid", "refresh_failed") in watch.tick()
 
 
-def test_a_table_that_fails_and_recovers_between_two_ticks_is_told_of(
-    watch: Watch,
-) -> None:
+def test_a_table_that_fails_and_recovers_between_two_ticks_is_told_of(watch: Watch) -> None:
     assert not watch.run()
     watch.instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
     assert watch.tick() == [("paid", "refresh_failed"), ("paid", "recovered")]
@@ -143,9 +139,7 @@ def test_runs_of_other_assets_are_nothing_to_tell(watch: Watch) -> None:
     assert watch.tick() == []
 
 
-def test_a_check_is_told_of_when_it_begins_to_fail_and_when_it_passes_again(
-    watch: Watch,
-) -> None:
+def test_a_check_is_told_of_when_it_begins_to_fail_and_when_it_passes_again(watch: Watch) -> None:
     checks = dg.AssetSelection.all_asset_checks()
     assert watch.run(checks)
     assert sorted(watch.tick()) == [("other", "check_failed"), ("paid", "check_failed")]
@@ -160,10 +154,7 @@ def test_freshness_is_told_of_as_it_changes(watch: Watch) -> None:
     def change(key: str, old: FreshnessState, new: FreshnessState) -> None:
         at = datetime.now(UTC).timestamp()
         event = FreshnessStateChange(
-            key=dg.AssetKey(key),
-            new_state=new,
-            previous_state=old,
-            state_change_timestamp=at,
+            key=dg.AssetKey(key), new_state=new, previous_state=old, state_change_timestamp=at
         )
         watch.instance._report_runless_asset_event(event)
 
@@ -178,9 +169,7 @@ def test_freshness_is_told_of_as_it_changes(watch: Watch) -> None:
     assert watch.tick() == [("paid", "recovered")]
 
 
-def test_a_table_that_is_built_anew_is_told_of_but_for_the_first_time(
-    watch: Watch,
-) -> None:
+def test_a_table_that_is_built_anew_is_told_of_but_for_the_first_time(watch: Watch) -> None:
     @dg.multi_asset(specs=[dg.AssetSpec("paid")])
     def made(context):  # type: ignore[no-untyped-def]
         version = int(context.run.tags["version"])
@@ -253,9 +242,7 @@ def test_a_source_that_comes_back_lets_the_table_recover(
     )
 
 
-def test_definitions_have_the_sensor_where_alerts_are_asked_for(
-    logs: StreamTablesResource,
-) -> None:
+def test_definitions_have_the_sensor_where_alerts_are_asked_for(logs: StreamTablesResource) -> None:
     told: list[Alert] = []
     defs = build_definitions(resource=logs, tables=TABLES, alerts=told.append)
     names = {sensor.name for sensor in defs.sensors or []}

@@ -88,9 +88,7 @@ def test_a_table_of_the_same_name_elsewhere_is_another_one() -> None:
     there = build_catalog(theirs, translator=In("us"))
     assert read_by(here, [there]).entries[0].examined.schedule is None
     over = build_catalog(
-        [table("b", "a", "1m")],
-        translator=In("us"),
-        source_keys={"a": dg.AssetKey(["eu", "a"])},
+        [table("b", "a", "1m")], translator=In("us"), source_keys={"a": dg.AssetKey(["eu", "a"])}
     )
     assert resolved(read_by(here, [over])) == {"a": "1m, from b"}
 

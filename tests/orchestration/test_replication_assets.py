@@ -45,9 +45,7 @@ def failure(result: dg.ExecuteInProcessResult) -> str:
     return str(event.event_specific_data)
 
 
-def test_replicated_tables_are_upstream_of_what_reads_them(
-    lake: StreamTablesResource,
-) -> None:
+def test_replicated_tables_are_upstream_of_what_reads_them(lake: StreamTablesResource) -> None:
     from_server = FromPostgres("host=nowhere dbname=shop", tables=["public.orders", "public.items"])
     defs = build_definitions(
         resource=lake,

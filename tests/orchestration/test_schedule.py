@@ -9,13 +9,7 @@ import pytest
 
 from dagster_streamtables import StreamTable, StreamTablesError
 from dagster_streamtables.declare.analysis import find_problems
-from dagster_streamtables.declare.schedule import (
-    Cron,
-    Duration,
-    OnChange,
-    Schedule,
-    parse_schedule,
-)
+from dagster_streamtables.declare.schedule import Cron, Duration, OnChange, Schedule, parse_schedule
 from dagster_streamtables.declare.sql_files import load_tables
 from dagster_streamtables.errors import InvalidDefinition
 

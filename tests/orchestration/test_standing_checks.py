@@ -235,10 +235,7 @@ def test_the_first_refresh_leaves_a_costly_check_to_its_schedule(
     assert evaluated(CheckSettings()) == quick
     monkeypatch.undo()
     write("orders", id=[4])
-    assert evaluated(CheckSettings(equality=None, state=None)) == {
-        *quick,
-        "columns_are_as_defined",
-    }
+    assert evaluated(CheckSettings(equality=None, state=None)) == {*quick, "columns_are_as_defined"}
 
 
 def test_the_sensor_tells_of_a_table_that_falls_behind_once(

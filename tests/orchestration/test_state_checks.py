@@ -57,9 +57,7 @@ class Checked:
         return {each.asset_key.to_user_string(): each for each in found}
 
 
-def passed(
-    found: Mapping[str, dg.AssetCheckEvaluation | dg.AssetCheckResult],
-) -> dict[str, bool]:
+def passed(found: Mapping[str, dg.AssetCheckEvaluation | dg.AssetCheckResult]) -> dict[str, bool]:
     return {name: each.passed for name, each in found.items()}
 
 
@@ -219,9 +217,7 @@ def test_each_kind_of_check_has_a_schedule_or_none() -> None:
     assert build_table_checks(tables=empty, settings=settings) == []
 
 
-def test_the_job_of_a_schedule_runs_its_checks_and_nothing_else(
-    logs: StreamTablesResource,
-) -> None:
+def test_the_job_of_a_schedule_runs_its_checks_and_nothing_else(logs: StreamTablesResource) -> None:
     catalog = build_catalog(TABLES, min_schedule_seconds=1)
     settings = CheckSettings()
     defs = dg.Definitions(

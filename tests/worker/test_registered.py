@@ -41,9 +41,7 @@ def test_a_commit_of_the_publisher_reaches_the_table_that_reads_it(
     assert worker.finish()
 
 
-def test_it_is_as_fresh_as_its_readers_need_and_follows_at_once_without_any(
-    tmp_path: Path,
-) -> None:
+def test_it_is_as_fresh_as_its_readers_need_and_follows_at_once_without_any(tmp_path: Path) -> None:
     origin, lake = without_spark(tmp_path)
     Replications(lake).create(origin.replication())
 

@@ -173,10 +173,7 @@ def test_a_filter_holds_for_the_operations_of_its_publication() -> None:
 
 
 def test_the_copy_ors_all_filters_whatever_is_published() -> None:
-    found = rule(
-        of_t("a", where="x > 1", operations={TRUNCATE}),
-        of_t("b", where="x < 0"),
-    )
+    found = rule(of_t("a", where="x > 1", operations={TRUNCATE}), of_t("b", where="x < 0"))
 
     assert found.copy == "(x > 1\n) OR (x < 0\n)"
     assert found.filters == {INSERT: "x < 0", UPDATE: "x < 0", DELETE: "x < 0"}

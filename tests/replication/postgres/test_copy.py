@@ -37,8 +37,7 @@ def column(rows: pa.Table, name: str) -> list[Any]:
 @pytest.mark.parametrize("columns", ["v text", "id int, v text", "v text, id int"])
 def test_hostile_texts(database: Database, columns: str) -> None:
     database.run(
-        f"CREATE TABLE t ({columns})",
-        "CREATE PUBLICATION p FOR TABLE t WITH (publish = 'insert')",
+        f"CREATE TABLE t ({columns})", "CREATE PUBLICATION p FOR TABLE t WITH (publish = 'insert')"
     )
     with database.connect() as connection:
         for text in (*TEXTS, *reversed(TEXTS)):

@@ -227,9 +227,7 @@ def test_filters_turn_updates_into_what_the_subscriber_needs(database: Database)
     assert replica.shown(T) == shown(database, "t", "t WHERE a > 5 AND c = 'NSW'")
 
 
-def test_tables_of_other_databases_and_of_no_publication_are_left_alone(
-    database: Database,
-) -> None:
+def test_tables_of_other_databases_and_of_no_publication_are_left_alone(database: Database) -> None:
     database.publish(
         "id int PRIMARY KEY",
         "CREATE TABLE other (id int PRIMARY KEY)",

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.spark.session import drop_views, open_session
-from qa.histories.follower import Follower
 from qa.histories.kinds import CREATIONS, KINDS
 from qa.histories.oracle import differences, runs
 from qa.histories.refreshed import Refreshed
@@ -128,7 +127,7 @@ class _Run:
     def __init__(self, history: History, world: World, product: SparkSession, tally: Tally) -> None:
         self.history, self.world, self.tally = history, world, tally
         follower = Subscribed if history.subscribed else Refreshed
-        self.follower: Follower = follower(world, product, tally)
+        self.follower: Refreshed | Subscribed = follower(world, product, tally)
         self.roots = [*history.roots(), *self.follower.more]
         self.notes: list[str] = []
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, Refresh
-from qa.histories.follower import Followed
 from qa.histories.oracle import Held, lines, stored_rows
 from qa.histories.roots import Root
 from qa.histories.tally import Tally
 from qa.histories.world import World
+
+Followed = tuple[Mapping[str, int], str]
+"""The versions of the sources that a root took, and a line of what was done."""
 
 
 class Refreshed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -10,25 +11,12 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+from deltalake import Schema
 
 Field = Mapping[str, Any]
 """A column, as the schema in a Delta log has it."""
 
 _WHOLE = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-_ARROW = {
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 _FLOATS = (0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, 1e300, 5e-324)
 _DATES = ("0001-01-01", "1582-10-04", "1582-10-10", "1582-10-15", "1677-09-20", "1970-01-01",
           "2262-04-12", "9999-12-31")  # fmt: skip
@@ -47,30 +35,18 @@ WITHOUT: set[str] = set()
 ``old-moments``."""
 
 
-def arrow_type(kind: Any) -> pa.DataType:
-    """The Arrow type of a type in a Delta schema."""
-    if isinstance(kind, str):
-        if kind.startswith("decimal"):
-            precision, scale = _digits(kind)
-            return pa.decimal128(precision, scale)
-        return _ARROW[kind]
-    match kind["type"]:
-        case "struct":
-            return pa.struct([pa.field(f["name"], arrow_type(f["type"])) for f in kind["fields"]])
-        case "array":
-            return pa.list_(arrow_type(kind["elementType"]))
-        case _:
-            return pa.map_(arrow_type(kind["keyType"]), arrow_type(kind["valueType"]))
+def arrow_schema(fields: Sequence[Field]) -> pa.Schema:
+    """The columns as Arrow has them, without what Delta alone knows of them."""
+    text = json.dumps({"type": "struct", "fields": list(fields)})
+    known = pa.schema(Schema.from_json(text).to_arrow())
+    return pa.schema([(field.name, field.type) for field in known])
 
 
 def some_rows(random: Random, fields: Sequence[Field], count: int) -> pa.Table:
     """Rows of these columns; some of them are there twice."""
     rows = [{f["name"]: value(random, f) for f in fields} for _ in range(count)]
     rows += [row for row in rows if random.random() < 0.2]
-    arrays = [
-        pa.array([row[f["name"]] for row in rows], arrow_type(f["type"])) for f in fields
-    ]  # fmt: skip
-    return pa.Table.from_arrays(arrays, names=[f["name"] for f in fields])
+    return pa.Table.from_pylist(rows, arrow_schema(fields))
 
 
 def value(random: Random, field: Field) -> Any:

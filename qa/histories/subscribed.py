@@ -16,9 +16,8 @@ from dagster_streamtables import StreamTable, Subscription, subscribe
 from dagster_streamtables.changes.position import position_of
 from dagster_streamtables.errors import SourceProblem
 from qa.histories.creating import COLUMNS
-from qa.histories.follower import Followed
 from qa.histories.oracle import Held, lines, no_lines
-from qa.histories.refreshed import lakes
+from qa.histories.refreshed import Followed, lakes
 from qa.histories.roots import Root
 from qa.histories.tally import Tally
 from qa.histories.world import World

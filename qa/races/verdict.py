@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dagster_streamtables.runtime.compute.spark_relations import in_statement
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from qa.histories.oracle import live
-from qa.histories.rows import arrow_type
+from qa.histories.rows import arrow_schema
 from qa.races.lake import TABLES, place
 
 _AT_ONCE = 8
@@ -110,7 +110,7 @@ def _held(spark: SparkSession, root: Path, name: str, version: int, named: dict[
     if view not in named:
         files, schema = live(place(root, name), version)
         seen = [f for f in schema["fields"] if not f["name"].startswith("__st_")]
-        kinds = pa.schema([(f["name"], arrow_type(f["type"])) for f in seen])
+        kinds = arrow_schema(seen)
         parts = [_rows(path).select(kinds.names).cast(kinds) for path in files]
         # Versions may be empty, of which Spark makes no relation by itself.
         named[view] = in_statement(spark, pa.concat_tables([kinds.empty_table(), *parts]))

@@ -41,7 +41,6 @@ def source_digest() -> str:
 
 
 def manifest_of(jar: Path) -> dict[str, str]:
-    """The attributes of a JAR's manifest."""
     with zipfile.ZipFile(jar) as opened:
         lines = opened.read("META-INF/MANIFEST.MF").decode().splitlines()
     return dict(line.split(": ", 1) for line in lines if line)

@@ -63,8 +63,6 @@ def _one(options: argparse.Namespace, console: Console) -> int:
 
 @dataclass
 class Found:
-    """What one history gave."""
-
     tally: Tally = field(default_factory=Tally)
     told: list[str] = field(default_factory=list[str])
     """Of its failure; nothing where there was none."""

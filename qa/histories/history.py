@@ -77,8 +77,6 @@ class History:
 
 @dataclass
 class Failure:
-    """The first wrong thing of a history."""
-
     at: int
     """The number of the step after which it was seen; 0 is the making of the table."""
     what: str
@@ -220,7 +218,6 @@ class _Run:
 
 
 def newest(folder: Path) -> int:
-    """The number of the newest commit in a folder."""
     return max(int(p.name[:20]) for p in (folder / "_delta_log").glob("*[0-9].json"))
 
 

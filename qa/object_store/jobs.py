@@ -69,7 +69,6 @@ def ready_file(folder: Path, name: str) -> Path:
 
 
 def end_file(folder: Path, name: str) -> Path:
-    """There once a process has ended its job."""
     return folder / f"{name}.ended"
 
 

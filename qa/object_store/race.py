@@ -59,7 +59,6 @@ class Race:
         self.random = random.Random(self.seed)
 
     def run(self, commits: int) -> Verdict:
-        """Race until there are so many commits."""
         began = time.monotonic()
         try:
             for number, (setup, fault, pause) in enumerate(self._rounds()):

@@ -33,8 +33,6 @@ class Belief:
 
 
 class Records:
-    """The file of a writer."""
-
     def __init__(self, file: Path) -> None:
         self._file = file.open("a")
 

@@ -99,8 +99,6 @@ class Asked:
 
 
 class Store:
-    """The application of the server."""
-
     def __init__(self, audit: Path) -> None:
         self.moto = DomainDispatcherApplication(create_backend_app)
         self.lock = threading.Lock()

@@ -97,7 +97,6 @@ class AuditedStore(Store):
         return Counter(self._ask()["met"])
 
     def commits(self, bucket: str) -> int:
-        """How many commits the bucket has."""
         return self._ask()["commits"].get(bucket, 0)
 
     def counts(self, bucket: str) -> Counter[tuple[str, ...]]:

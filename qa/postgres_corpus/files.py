@@ -100,8 +100,6 @@ class PostgresFile(FileRun):
 
 
 class PostgresRound(RoundRun):
-    """A round of queries that PostgreSQL takes."""
-
     DIALECT = DIALECT
 
     def __init__(

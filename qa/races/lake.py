@@ -63,7 +63,6 @@ def change(root: Path, random: Random) -> None:
 
 
 def change_by_spark(spark: SparkSession, root: Path, random: Random) -> None:
-    """A commit by Spark."""
     t = f"delta.`{place(root, 't')}`"
     group, number = random.randrange(4), random.randrange(100)
     with contextlib.suppress(Exception):  # the other engine committed first

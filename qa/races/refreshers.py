@@ -34,7 +34,6 @@ class Refreshers:
     """Of the Spark server that the process uses; where empty, that of this one."""
 
     def started(self, stop: Any, problems: Any) -> Any:
-        """Start them in a process of their own."""
         process = _processes.Process(target=_work, args=(self, stop, problems), daemon=True)
         process.start()
         return process

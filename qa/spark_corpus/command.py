@@ -169,7 +169,6 @@ def _jobs(inputs: Path, standard: Path, given: argparse.Namespace) -> list[Job]:
 
 
 def options_of(command: str, about: str | None, least_windows: int) -> argparse.ArgumentParser:
-    """The options that the corpora share."""
     parser = argparse.ArgumentParser(prog=f"python -m {command}", description=about)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument

@@ -75,7 +75,6 @@ class FileRun:
         self.rounds = 0
 
     def run(self) -> FileReport:
-        """All its statements."""
         database = f"corpus_{uuid.uuid4().hex[:12]}"
         with self._session(database) as self.relations:
             self.round = Round(self.test.name, 0)
@@ -163,7 +162,6 @@ class FileRun:
         return made if self._load(result) else None
 
     def _named(self, result: Result) -> Query:
-        """The query with names that Delta can store."""
         session = self.relations.session
         schema = query(session, result.text, {}).schema
         names = schema.fieldNames()

@@ -44,8 +44,6 @@ class Follower:
 
 
 class Refreshed(Follower):
-    """A stream table."""
-
     def __init__(self, lake: Lake, table: StreamTable) -> None:
         self.lake, self.table = lake, table
         self.begun = False

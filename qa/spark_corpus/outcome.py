@@ -50,8 +50,6 @@ ASKED = (Outcome.EXACT, Outcome.ACCEPTED, Outcome.REFUSED, *DEFECTS, Outcome.SLO
 
 @dataclass
 class Result:
-    """A query, and what came of it."""
-
     file: str
     number: int
     text: str

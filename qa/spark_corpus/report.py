@@ -55,7 +55,6 @@ class Tally:
 
     @property
     def asked(self) -> int:
-        """Queries that Spark runs, Delta stores, and that have one answer."""
         return sum(self.outcomes[each] for each in ASKED)
 
     @property

@@ -94,8 +94,6 @@ class Round:
 
 
 class RoundRun:
-    """One round, run."""
-
     DIALECT = "spark"
     """In which its queries are written."""
 

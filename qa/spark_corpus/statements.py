@@ -49,7 +49,6 @@ class TestFile:
 
 
 def read_file(inputs: Path, name: str) -> TestFile:
-    """The file of the corpus at a path below the inputs."""
     lines = (inputs / name).read_text().split("\n")
     settings, dimensions = _settings(lines)
     code = [*_imported(inputs, lines), *_code(lines)]

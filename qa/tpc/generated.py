@@ -30,7 +30,6 @@ def generated(benchmark: str, scale: float) -> Path:
 
 
 def tables(folder: Path) -> list[str]:
-    """The names of the tables, in order."""
     return sorted(file.stem for file in folder.glob("*.parquet"))
 
 

@@ -45,7 +45,6 @@ class Sources:
         write_deltalake(self._lake.location(table), self._arrow(table, rows), mode="append")
 
     def update(self, table: str, key: str, rows: Sequence[Row]) -> None:
-        """Replace the rows of these keys."""
         matched = self._open(table).merge(
             self._arrow(table, rows), f"t.{key} = s.{key}", source_alias="s", target_alias="t"
         )

@@ -19,8 +19,6 @@ _DAYS = 6
 
 @dataclass(frozen=True)
 class Niche:
-    """What one query asks for."""
-
     asked: Wanted
     keys: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     """By table those of rows that meet its conditions."""

@@ -33,8 +33,6 @@ _ENDINGS = {
 
 @dataclass(frozen=True)
 class Channel:
-    """One way to sell."""
-
     sales: str
     returns: str
     prefix: str

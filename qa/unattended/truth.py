@@ -59,6 +59,5 @@ class Past:
 
 
 def said_to_be_fresh(message: str) -> list[str]:
-    """The tables of which a tick says that they have no changes."""
     found = _FRESH.search(message)
     return found[1].split(", ") if found else []

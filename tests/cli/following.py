@@ -47,7 +47,6 @@ class Followed(CommandLine):
 
     @contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """The command in a process of its own."""
         process = subprocess.Popen(
             [*COMMAND, "subscribe", "--root", self.root, *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -174,7 +174,6 @@ target_schema = "raw"
 
 
 def declared(two: Two, name: str = "replications.yaml", schema: str = "raw") -> str:
-    """A file that declares `r`."""
     file = Path(two.root) / name
     file.write_text(FILES[name].replace("ROOT", two.there.root).replace("raw", schema))
     return str(file)

@@ -121,7 +121,6 @@ class Database:
         return f"SELECT {listed(names)} FROM ({sql}) AS t({listed(there)})"
 
     def outputs(self, sql: str) -> list[str]:
-        """The names of the columns of a query in DuckDB."""
         return [name for name, *_ in self.connection.execute(f"DESCRIBE {sql}").fetchall()]
 
     def columns(self, table: str) -> dict[str, str]:
@@ -194,7 +193,6 @@ class Prepared:
         self.text = over(plan.text, "after")
 
     def written(self, what: str, unmoved: frozenset[str], ask: Callable[[], Statement]) -> str:
-        """A statement in the words of DuckDB."""
         if not self.is_fixed:
             return _sql(ask())
         if (what, unmoved) not in self._written:
@@ -209,7 +207,6 @@ class Prepared:
 
     @cached_property
     def below(self) -> list[Prepared]:
-        """The plans of its intermediate tables."""
         return [Prepared(plan, staged=self.staged) for plan in self.plan.intermediates]
 
     def reads(self, table: str, stored: dict[str, str]) -> bool:
@@ -231,7 +228,6 @@ def plan_of(query: str) -> Plan:
 
 @cache
 def staged(query: str, *, over_intermediates: bool = False) -> Prepared:
-    """The plan of a query whose stages run first."""
     plan = plan_of(query)
     return Prepared(plan.with_intermediates if over_intermediates else plan, staged=True)
 

@@ -54,7 +54,6 @@ def lake(sandbox: DefsFolderSandbox) -> Path:
 
 
 def written(file: Path, text: str) -> Path:
-    """A file, with the folders that it is in."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     return file

@@ -57,7 +57,6 @@ def logs(tmp_path: Path) -> StreamTablesResource:
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    """A Dagster instance of the test's own."""
     with dg.DagsterInstance.ephemeral() as made:
         yield made
 

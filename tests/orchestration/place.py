@@ -88,7 +88,6 @@ class Deployment:
         return found
 
     def ask(self) -> dg.SensorResult:
-        """What the sensor asks for."""
         return evaluate(
             self.assets,
             self.instance,
@@ -215,7 +214,6 @@ def ticked(
 
 
 def selections(result: dg.SensorResult) -> list[set[str]]:
-    """The assets of each run that is asked for."""
     return [
         {key.to_user_string() for key in request.asset_selection or ()}
         for request in result.run_requests or ()

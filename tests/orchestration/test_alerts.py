@@ -56,7 +56,6 @@ class Watch:
         self.tick()
 
     def tick(self) -> list[tuple[str, str]]:
-        """What is told in one tick."""
         before = len(self.told)
         with dg.build_sensor_context(
             instance=self.instance, cursor=self.cursor, resources={"streamtables": self.resource}

@@ -53,7 +53,6 @@ class Location:
         )
 
     def until_due(self) -> timedelta:
-        """The time until the replication is due."""
         now = datetime.now(UTC)
         schedule = NodeAssets(self.tables, self.replicated).nodes.schedules["replication shop"]
         assert schedule is not None

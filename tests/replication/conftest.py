@@ -29,7 +29,6 @@ def server() -> Iterator[LogicalServer]:
 
 @pytest.fixture
 def database(server: LogicalServer) -> Iterator[Database]:
-    """An empty one."""
     database = Database.create(server, f"d{next(NUMBERS)}")
     yield database
     database.let_go()

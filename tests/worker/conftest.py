@@ -57,7 +57,6 @@ def settle(worker: Worker) -> None:
 
 
 def turns(worker: Worker, until: Callable[[], bool]) -> None:
-    """Turns until something holds."""
     for _ in range(10_000):
         if until():
             return

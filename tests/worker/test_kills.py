@@ -111,7 +111,6 @@ class Process:
         return found
 
     def begun(self) -> int:
-        """How many workers have begun to work."""
         return sum(each.get("event") == "works" for each in self.events())
 
     def progress(self) -> tuple[int, ...]:

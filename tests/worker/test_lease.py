@@ -15,8 +15,6 @@ from runtime.test_lease import ended_process
 
 
 class Clock:
-    """A clock that a test sets."""
-
     def __init__(self) -> None:
         self.now = 1000.0
 

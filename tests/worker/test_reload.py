@@ -15,7 +15,6 @@ from dagster_streamtables.worker.workload import Workload
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Path:
-    """An empty folder of tables."""
     (tmp_path / "tables").mkdir()
     return tmp_path / "tables"
 

@@ -139,7 +139,6 @@ def ops(batches: list[Batch], name: str) -> list[tuple[Any, ...]]:
 def replica_of(
     lake: Lake, *entries: PublicationEntry, operations: Any = Operation, **more: Any
 ) -> Replica:
-    """Publish, and copy what is published."""
     publish(lake, *entries, operations=operations)
     return Replica(publisher(lake, **more)).copy()
 

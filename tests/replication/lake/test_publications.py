@@ -146,7 +146,6 @@ def test_wrong_entries_are_refused() -> None:
 def of_t(
     name: str, *, operations: Collection[Operation] = frozenset(Operation), **entry: Any
 ) -> Publication:
-    """A publication of the table `s.t`."""
     entries = (PublicationEntry("s.t", **entry),)
     return Publication(name, entries, operations=frozenset(operations))
 

@@ -22,7 +22,6 @@ def here(lake: Lake) -> Subscriber:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> LakeOrigin:
-    """A lake that publishes."""
     return LakeOrigin(tmp_path / "publisher")
 
 

@@ -125,7 +125,6 @@ class Database:
         return PostgresPublisher(self.address, publications or ("p",), **settings)
 
     def position(self, slot: str) -> int:
-        """Where a slot is."""
         query = "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = "
         return lsn_of(self.run(f"{query}'{slot}'")[0][0])
 

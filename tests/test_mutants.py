@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from own_process import python
-from qa.mutants.command import copy_compiler, load, mistakes
+from qa.mutants.__main__ import copy_compiler, load, mistakes
 
 
 @pytest.mark.thorough

@@ -21,7 +21,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from qa.mutants.breakage import broken, module_of
+from qa.mutants.breakage import break_rule
 
 ROOT = Path(__file__).parent.parent.parent
 MINUTES = 10
@@ -39,8 +39,7 @@ class Change:
     broken: str
 
     def apply(self, root: Path) -> None:
-        path = module_of(root / "dagster_streamtables", self.rule)
-        path.write_text(broken(path.read_text(), self.rule, self.broken))
+        break_rule(root / "dagster_streamtables", self.rule, self.broken)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,13 @@ def module_of(package: Path, rule: str, within: str = "") -> Path:
     return places[0]
 
 
+def break_rule(package: Path, rule: str, instead: str, within: str = "") -> Path:
+    """Put another rule in the place of one. Returns the module that it stands in."""
+    module = module_of(package, rule, within)
+    module.write_text(broken(module.read_text(), rule, instead, within))
+    return module
+
+
 def broken(source: str, rule: str, instead: str, within: str = "") -> str:
     """The text of a module with another rule in place of one."""
     scope = _scope(source, within)

@@ -26,7 +26,7 @@ def work(job: Job) -> None:
             table.update_incremental()
         except Exception:
             continue  # the store is slow
-        records.begun(belief)
+        records.note(belief)
         version = table.version() + 1
         try:
             _commit(table, belief)

@@ -41,9 +41,6 @@ class Records:
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def begun(self, belief: Belief) -> None:
-        self.note(belief)
-
     def done(self, belief: Belief, version: int | None, digest: str | None = None) -> None:
         self.note(replace(belief, said="done", version=version, digest=digest))
 

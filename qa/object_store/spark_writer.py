@@ -75,7 +75,7 @@ class Writer:
             except Exception:
                 self.java.java.lang.Thread.interrupted()
                 continue  # the store is slow
-            self.records.begun(belief)
+            self.records.note(belief)
             try:
                 (self.insert if with_row else self.commit)(belief)
             except Exception as error:

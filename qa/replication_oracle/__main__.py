@@ -13,6 +13,7 @@ import typer
 
 from qa.replication_oracle.clusters import Cluster
 from qa.replication_oracle.history import History
+from replication.postgres.database import running
 
 
 def main(histories: int = 500, first: int = 0) -> None:
@@ -23,22 +24,18 @@ def main(histories: int = 500, first: int = 0) -> None:
         first: The seed of the first; one history is repeated by `--histories 1 --first SEED`.
     """
     began, refused, stops, stopped = time.monotonic(), 0, 0, 0
-    with tempfile.TemporaryDirectory(prefix="streamtables-oracle-") as name:
-        folder = Path(name)
-        places = [folder / "publisher", folder / "subscriber"]
-        for place in places:
-            place.mkdir()
-        with (
-            Cluster(places[0], cleanup_mode="delete") as publisher,
-            Cluster(places[1], cleanup_mode="delete") as subscriber,
-        ):
-            for seed in range(first, first + histories):
-                history = History(seed, publisher, subscriber, folder / str(seed))
-                history.run()
-                refused, stops = refused + history.refused, stops + history.stops
-                stopped += history.stops > 0
-                if (seed + 1 - first) % 25 == 0:
-                    print(f"{seed + 1 - first} histories", flush=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="streamtables-oracle-") as name,
+        running(Cluster) as publisher,
+        running(Cluster) as subscriber,
+    ):
+        for seed in range(first, first + histories):
+            history = History(seed, publisher, subscriber, Path(name) / str(seed))
+            history.run()
+            refused, stops = refused + history.refused, stops + history.stops
+            stopped += history.stops > 0
+            if (seed + 1 - first) % 25 == 0:
+                print(f"{seed + 1 - first} histories", flush=True)
     seconds = time.monotonic() - began
     print(
         f"{histories} histories equal in {seconds:.0f} s; {refused} statements were refused by the "

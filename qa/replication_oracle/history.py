@@ -117,7 +117,7 @@ class History:
         count = self.chance.randrange(1, 4)
         lists = {name: self._column_list(kind) for name, kind in self.tables.items()}
         made: dict[int, list[str]] = {i: [] for i in range(count)}
-        kinds: dict[int, set[str]] = {i: set(COLUMNS) and set(KINDS[0].operations) for i in made}
+        kinds: dict[int, set[str]] = {i: set(KINDS[0].operations) for i in made}
         for name, kind in self.tables.items():
             for i in self.chance.sample(range(count), self.chance.randrange(1, count + 1)):
                 made[i].append(f"{name} ({', '.join(lists[name])}){self._filter(kind)}")

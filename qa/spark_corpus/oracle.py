@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -85,8 +85,3 @@ def reordered(rows: pa.Table, random: Random, *, backward: bool) -> pa.Table:
     order = list(range(rows.num_rows))
     order.reverse() if backward else random.shuffle(order)
     return rows.take(pa.array(order, pa.int64()))
-
-
-def batches(held: Sequence[Held], size: int) -> Iterator[Sequence[Held]]:
-    for begin in range(0, len(held), size):
-        yield held[begin : begin + size]

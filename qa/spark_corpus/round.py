@@ -20,7 +20,7 @@ from dagster_streamtables.runtime.spark.session import drop_views
 from qa.spark_corpus.changes import WINDOWS, SourceTable
 from qa.spark_corpus.follow import FOLLOWERS, Followed, Follower, same_columns
 from qa.spark_corpus.limits import TooSlow, limited
-from qa.spark_corpus.oracle import Held, Line, Oracle, batches
+from qa.spark_corpus.oracle import Held, Line, Oracle
 from qa.spark_corpus.outcome import Outcome, Result, reason_of
 from qa.spark_corpus.plain import Plain
 from qa.spark_corpus.relations import Base
@@ -172,8 +172,8 @@ class RoundRun:
                 followed = each.follower.follow()
                 self._look(each, window, followed)
                 held.append(self._held(each, followed))
-        for some in batches(held, _TOGETHER):
-            self._compare(window, some)
+        for begin in range(0, len(held), _TOGETHER):
+            self._compare(window, held[begin : begin + _TOGETHER])
 
     @contextmanager
     def _judged(self, each: Query, window: int) -> Iterator[None]:

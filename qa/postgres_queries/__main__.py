@@ -158,10 +158,7 @@ class Trials:
             table = StreamTable("q", query, dialect="postgres", differential_max_change_ratio=0)
             for place, (deleted, inserted) in enumerate(steps):
                 change(self.connection, lake, deleted, inserted)
-                try:
-                    expected = theirs(self.connection, query, loosely=loosely)
-                except psycopg.Error as error:
-                    expected = f"fails: {error}".splitlines()[0]
+                expected = self._theirs(query, loosely=loosely)
                 found = self._ours(lake, table, loosely=loosely)
                 if isinstance(found, str) and isinstance(expected, str):
                     self.counts["both fail"] += counted
@@ -179,11 +176,7 @@ class Trials:
         insert(self.connection, rows)
         schema = ", ".join(f"{name} {type_}" for name, (_, type_, _) in TYPES.items())
         self.spark.createDataFrame(rows, schema).createOrReplaceTempView("t")
-        expected: Any
-        try:
-            expected = theirs(self.connection, query, loosely=loosely)
-        except psycopg.Error as error:
-            expected = f"fails: {error}".splitlines()[0]
+        expected = self._theirs(query, loosely=loosely)
         found: Any
         try:
             sql = translation(query, "postgres", COLUMNS)[0]
@@ -196,6 +189,12 @@ class Trials:
         said = "both fail" if failing else "equal loosely" if loosely else "equal"
         self.counts[said] += counted
         return ""
+
+    def _theirs(self, query: str, *, loosely: bool) -> Any:
+        try:
+            return theirs(self.connection, query, loosely=loosely)
+        except psycopg.Error as error:
+            return f"fails: {error}".splitlines()[0]
 
     def _ours(self, lake: Lake, table: StreamTable, *, loosely: bool) -> Any:
         try:

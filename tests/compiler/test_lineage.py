@@ -23,7 +23,7 @@ def test_every_output_has_its_origins(case: Case) -> None:
             assert column.lower() in LOWER[source]
 
 
-[ORIGINS] = casefile.tables("origins.txt").values()
+ORIGINS, TIMES = casefile.tables("origins.txt").values()
 
 
 @pytest.mark.parametrize(
@@ -36,22 +36,9 @@ def test_the_origins_are_the_values_that_a_column_is_computed_from(
     assert (found or {"none"}) == set(origins.split(", "))
 
 
-@pytest.mark.parametrize(
-    ("query", "columns"),
-    [
-        ("SELECT id, now() AS x, current_date AS y FROM orders", ("x", "y")),
-        (
-            "SELECT id, x FROM (SELECT id, date_diff(now(), DATE '2024-01-01') AS x FROM orders)",
-            "x",
-        ),
-        ("SELECT customer, MAX(now()) AS x FROM orders GROUP BY customer", "x"),
-        ("SELECT id FROM orders UNION ALL SELECT unix_timestamp() FROM orders", ("id",)),
-        ("SELECT id, amount AS x FROM orders WHERE amount < year(now())", ()),
-        ("SELECT id, 'now()' AS x FROM orders", ()),
-    ],
-)
-def test_a_plan_tells_which_columns_hold_the_time(query: str, columns: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("query", "columns"), TIMES)
+def test_a_plan_tells_which_columns_hold_the_time(query: str, columns: str) -> None:
     plan = plan_of(query)
-    assert plan.time_columns == tuple(columns)
+    assert (", ".join(plan.time_columns) or "none") == columns
     said = "All rows change as time passes, by the columns" in plan.explain()
-    assert said is bool(columns)
+    assert said is bool(plan.time_columns)

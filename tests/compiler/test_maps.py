@@ -28,33 +28,8 @@ def _plan(query: str) -> QueryPlan:
 
 
 @pytest.mark.parametrize(
-    ("type_", "listed", "by_key", "back"),
-    [
-        ("int", "`m`", "`m`", "`m`"),
-        ("array<int>", "`m`", "`m`", "`m`"),
-        ("map<int,int>", "MAP_ENTRIES(`m`)", "SORT_ARRAY(MAP_ENTRIES(`m`))",
-         "MAP_FROM_ENTRIES(`m`)"),
-        ("array<map<int,int>>", "TRANSFORM(`m`, e0 -> MAP_ENTRIES(e0))",
-         "TRANSFORM(`m`, e0 -> SORT_ARRAY(MAP_ENTRIES(e0)))",
-         "TRANSFORM(`m`, e0 -> MAP_FROM_ENTRIES(e0))"),
-        # A list is sorted when nothing in it is a map any more, which could not be sorted.
-        ("map<int,map<int,int>>",
-         "TRANSFORM(MAP_ENTRIES(`m`), e0 -> NAMED_STRUCT('key', e0.key, 'value', "
-         "MAP_ENTRIES(e0.value)))",
-         "SORT_ARRAY(TRANSFORM(MAP_ENTRIES(`m`), e0 -> NAMED_STRUCT('key', e0.key, 'value', "
-         "SORT_ARRAY(MAP_ENTRIES(e0.value)))))",
-         "MAP_FROM_ENTRIES(TRANSFORM(`m`, e0 -> NAMED_STRUCT('key', e0.key, 'value', "
-         "MAP_FROM_ENTRIES(e0.value))))"),
-        # Without the CASE, NULL would be a struct of NULLs.
-        ("struct<a:int,b:map<int,int>>",
-         "CASE WHEN `m` IS NULL THEN NULL ELSE NAMED_STRUCT('a', `m`.`a`, 'b', "
-         "MAP_ENTRIES(`m`.`b`)) END",
-         "CASE WHEN `m` IS NULL THEN NULL ELSE NAMED_STRUCT('a', `m`.`a`, 'b', "
-         "SORT_ARRAY(MAP_ENTRIES(`m`.`b`))) END",
-         "CASE WHEN `m` IS NULL THEN NULL ELSE NAMED_STRUCT('a', `m`.`a`, 'b', "
-         "MAP_FROM_ENTRIES(`m`.`b`)) END"),
-    ],
-)  # fmt: skip
+    ("type_", "listed", "by_key", "back"), casefile.tables("maps.txt")["forms"]
+)
 def test_a_value_with_maps_has_forms_without(
     type_: str, listed: str, by_key: str, back: str
 ) -> None:

@@ -13,7 +13,7 @@ from dagster_streamtables.compiler.text.query_text import tokenize_query
 from dagster_streamtables.compiler.text.sqlglot_dialects import require_pure_python
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 
-SOURCES, OPERATORS = casefile.tables("query_texts.txt").values()
+SOURCES, OPERATORS, JOINS = casefile.tables("query_texts.txt").values()
 DECLARED = {f"t{i}": {"id": "bigint", "k": "bigint"} for i in range(13)}
 
 
@@ -281,28 +281,9 @@ LETTERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("query", "joins"),
-    [
-        ("SELECT a.y FROM a, b, c WHERE a.x = c.x AND c.z = b.z",
-         ["`c.z` = `b.z`", "`a.x` = `c.x`"]),
-        ("SELECT a.y FROM a JOIN b ON a.y < b.y, c WHERE a.x = c.x AND c.z = b.z",
-         ["`a.y` < `b.y` AND `c.z` = `b.z`", "`a.x` = `c.x`"]),
-        ("SELECT a.y FROM a CROSS JOIN b JOIN c ON a.x = c.x AND c.z = b.z",
-         ["`c.z` = `b.z`", "`a.x` = `c.x`"]),
-        ("SELECT a.y FROM a, b WHERE (a.y = b.y AND b.z > 1) OR (a.y = b.y AND a.x < b.z)",
-         ["`a.y` = `b.y` AND (`b.z` > 1 OR `a.x` < `b.z`)"]),
-        # the author's order, in which every table is connected
-        ("SELECT a.y FROM a, b, c WHERE a.y = b.y AND b.z = c.z AND a.x = c.x",
-         ["`b.z` = `c.z` AND `a.x` = `c.x`", "`a.y` = `b.y`"]),
-        # no condition but one that can fail
-        ("SELECT a.y FROM a JOIN b ON a.x / b.y > 1 JOIN c ON a.x = c.x AND c.z = b.z",
-         ["`a.x` = `c.x` AND `c.z` = `b.z`", "`a.x` / `b.y` > 1"]),
-        ("SELECT a.y FROM a, b, c WHERE a.x = c.x", ["TRUE", "`a.x` = `c.x`"]),
-    ],
-)  # fmt: skip
-def test_joins_in_an_order_that_conditions_connect(query: str, joins: list[str]) -> None:
+@pytest.mark.parametrize(("query", "joins"), JOINS)
+def test_joins_in_an_order_that_conditions_connect(query: str, joins: str) -> None:
     text = compile_query(query, LETTERS).explain().split("\nChange")[0]
     found = [line.split("Join on ")[1].split("  [")[0] for line in text.splitlines()
              if "Join on " in line]  # fmt: skip
-    assert found == joins
+    assert found == joins.split("; ")

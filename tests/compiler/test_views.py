@@ -6,6 +6,7 @@ import duckdb
 import pytest
 import sqlglot
 
+from compiler import casefile
 from dagster_streamtables import View
 from dagster_streamtables.compiler.plan.compile import compile_query
 from dagster_streamtables.compiler.views.views import (
@@ -33,27 +34,7 @@ VIEWS = {
     )
 }  # fmt: skip
 
-QUERIES = [
-    "SELECT id, x FROM big",
-    "SELECT big.id FROM big WHERE big.x > 1",
-    "SELECT b.id, big.x FROM big AS b JOIN big ON b.id = big.x",
-    "SELECT k, more FROM renamed",
-    "SELECT r.k, renamed.more FROM renamed AS r, renamed",
-    "SELECT a, b FROM renamed AS r(a, b)",
-    "SELECT * FROM sales.people",
-    "SELECT people.name FROM sales.people WHERE x > 1",
-    "SELECT x, y FROM pairs UNION ALL SELECT id, x FROM orders",
-    # A name around the view is that of a table in it.
-    "WITH orders AS (SELECT 7 AS id) SELECT big.x, orders.id FROM big, orders",
-    "WITH orders AS (SELECT 7 AS id), o AS (SELECT id FROM orders) SELECT o.id, b.x FROM o, big b",
-    # A name in the view is that of a table around it.
-    "WITH o AS (SELECT 1 AS one) SELECT x, one FROM big, o",
-    "WITH big AS (SELECT 1 AS id) SELECT id FROM big",
-    "WITH p AS (SELECT * FROM pairs) SELECT p.x, q.y FROM p JOIN pairs AS q ON p.x = q.y",
-    "SELECT id FROM orders WHERE EXISTS (SELECT 1 FROM big WHERE big.x = orders.id)",
-    "SELECT id, (SELECT MAX(x) FROM pairs) AS m FROM last",
-    "SELECT x FROM (SELECT x FROM big) AS orders WHERE x IN (SELECT id FROM last)",
-]
+QUERIES = [query for [query] in casefile.tables("views.txt")["queries"]]
 
 
 @pytest.fixture(scope="module")

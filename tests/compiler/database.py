@@ -30,6 +30,7 @@ from dagster_streamtables.compiler import (
     maintenance_of,
 )
 from dagster_streamtables.compiler.analyze.bind import bind
+from dagster_streamtables.compiler.operators.algebra import Step
 from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.rewrite.fixpoint import has_recursions
 from dagster_streamtables.compiler.text.current_time import NOW
@@ -224,6 +225,13 @@ def plan_of(query: str) -> Plan:
     """The plan of a query over `TABLES`, made once: modules choose their cases by it when they are
     imported, and then test it."""
     return compile_query(query, TABLES)
+
+
+def step_of_change(query: str, *changed: str) -> Step:
+    """The change of a query when only these of its sources moved, or all if none is named."""
+    plan = plan_of(query)
+    stored = dict.fromkeys(plan.stored_columns, "bigint")
+    return plan.change(stored=stored, unmoved=TABLES.keys() - (changed or TABLES))
 
 
 @cache

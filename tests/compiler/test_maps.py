@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiler import casefile
-from dagster_streamtables.compiler import QueryPlan, comparable_columns, compile_query
+from dagster_streamtables.compiler import comparable_columns, compile_query
 from dagster_streamtables.compiler.operators.comparable import (
     as_maps,
     comparable,
@@ -21,10 +21,6 @@ from dagster_streamtables.compiler.text.sqlglot_dialects import type_from
 THINGS = {
     "things": {"id": "int", "m": "map<string,string>", "s": "struct<a:int,m:map<string,string>>"}
 }
-
-
-def _plan(query: str) -> QueryPlan:
-    return compile_query(query, THINGS)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +40,11 @@ def test_a_value_with_maps_has_forms_without(
     ("query", "completed"), casefile.tables("completed_orders.txt")["values with a MAP"]
 )
 def test_what_has_several_answers_is_completed(query: str, completed: str) -> None:
-    assert _plan(query).text.sql == completed
+    assert compile_query(query, THINGS).text.sql == completed
 
 
 def test_the_key_of_a_group_is_the_list_of_the_entries_by_key() -> None:
-    plan = _plan("SELECT m, s, COUNT(*) AS n FROM things GROUP BY m, s")
+    plan = compile_query("SELECT m, s, COUNT(*) AS n FROM things GROUP BY m, s", THINGS)
     assert plan.key == ("__st_k0", "__st_k1")
     assert "SORT_ARRAY(MAP_ENTRIES(`things`.`m`)) AS `__st_k0`" in plan.full_text.sql
     change = plan.change_sql()
@@ -78,8 +74,8 @@ def test_a_map_that_spark_sorts_without_its_nulls_is_no_key(type_: str, kind: st
 
 
 def test_groups_that_are_computed_again_are_compared_by_entries() -> None:
-    plan = _plan("SELECT id, map_from_entries(collect_list(struct(id, id))) AS x "
-                 "FROM things GROUP BY id")  # fmt: skip
+    made = "map_from_entries(collect_list(struct(id, id)))"
+    plan = compile_query(f"SELECT id, {made} AS x FROM things GROUP BY id", THINGS)
     types = {"id": "int", "x": "map<int,int>"}
     sql = _spaced(render(plan.change(stored=types)))
     assert "MAP_ENTRIES(`n`.`x`) IS NOT DISTINCT FROM MAP_ENTRIES(`s`.`x`)" in sql

@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 from sqlglot import exp, parse_one
 
 from compiler import casefile
-from compiler.database import TABLES, Database, staged
+from compiler.database import Database, staged, step_of_change
 from compiler.test_cases import follow_windows, more_random_rows
-from dagster_streamtables.compiler import Bounds, compile_query
+from dagster_streamtables.compiler import Bounds
 from dagster_streamtables.compiler.operators.algebra import Link, Moment, Restriction
 from dagster_streamtables.compiler.operators.leaves import Scan
 from dagster_streamtables.compiler.operators.sql_builders import column
@@ -36,9 +36,7 @@ def test_bounds_change_no_row(name: str, database: Database, data: st.DataObject
 
 def found(query: str, changed: str) -> list[str]:
     """Where a change is read between bounds, when one source moved and its keys are 7 to 9."""
-    plan = compile_query(query, TABLES)
-    stored = dict.fromkeys(plan.stored_columns, "bigint")
-    step = plan.change(stored=stored, unmoved=frozenset(TABLES) - {changed})
+    step = step_of_change(query, changed)
 
     def known(relation: str, column: str) -> Bounds | None:
         return SEVEN_TO_NINE if relation == f"{changed}@change" else None
@@ -75,9 +73,7 @@ def test_equal_values_of_types_with_different_orders_are_not_bounded() -> None:
 
 
 def test_a_key_that_is_never_null_is_looked_up_as_it_is() -> None:
-    plan = compile_query(QUERIES["left outer join"], TABLES)
-    stored = dict.fromkeys(plan.stored_columns, "bigint")
-    step = plan.change(stored=stored, unmoved=frozenset(TABLES) - {"customers"})
+    step = step_of_change(QUERIES["left outer join"], "customers")
 
     def asked(*, null: bool) -> str:
         bounds = Bounds(SEVEN_TO_NINE.ranges, null=null)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compiler import casefile
-from compiler.database import TABLES, Database, staged
+from compiler.database import Database, staged, step_of_change
 from compiler.test_cases import follow_windows, more_random_rows
-from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators.step_trees import render
 from dagster_streamtables.compiler.plan.plan_description import outline
 from dagster_streamtables.compiler.rewrite.semijoin_reduction import reduce_semijoins
@@ -30,9 +29,7 @@ def test_it_is_the_same_relation(name: str, database: Database, data: st.DataObj
 
 def found(query: str, changed: str) -> list[str]:
     """The lines of the narrowed change when one source moved."""
-    plan = compile_query(query, TABLES)
-    stored = dict.fromkeys(plan.stored_columns, "bigint")
-    step = plan.change(stored=stored, unmoved=frozenset(TABLES) - {changed})
+    step = step_of_change(query, changed)
     return [line.split(maxsplit=1)[1] for line in outline(reduce_semijoins(step)).splitlines()]
 
 
@@ -68,9 +65,7 @@ def test_equal_values_of_other_types_restrict_one_side_only(condition: str, both
 
 
 def test_spark_is_told_which_side_is_small() -> None:
-    plan = compile_query(CHAIN, TABLES)
-    stored = dict.fromkeys(plan.stored_columns, "bigint")
-    change = plan.change(stored=stored, unmoved=frozenset(TABLES) - {"orders"})
+    change = step_of_change(CHAIN, "orders")
 
     assert render(reduce_semijoins(change)).count("BROADCAST(l)") == 2
     assert "BROADCAST" not in render(change)

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from compiler import casefile
 from compiler.casefile import Case
-from compiler.database import Database, plan_of, staged
+from compiler.database import Database, staged, step_of_change
 from compiler.test_cases import follow_windows, random_rows
 from dagster_streamtables.compiler.operators.step_trees import rebuild
 from dagster_streamtables.compiler.rewrite.stages import next_stage, with_rows
@@ -18,12 +18,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def has_stages(case: Case) -> bool:
-    plan = plan_of(case.query)
-    return next_stage(plan.change(stored=_guessed(plan.stored_columns))) is not None
-
-
-def _guessed(names: tuple[str, ...]) -> dict[str, str]:
-    return dict.fromkeys(names, "bigint")
+    return next_stage(step_of_change(case.query)) is not None
 
 
 @pytest.mark.thorough
@@ -39,16 +34,14 @@ def test_cheap_plans_have_none() -> None:
         "SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id",
         "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer",
     ):
-        plan = plan_of(query)
-        assert next_stage(plan.change(stored=_guessed(plan.stored_columns))) is None
+        assert next_stage(step_of_change(query)) is None
 
 
 def test_a_part_of_a_recursion_is_no_stage() -> None:
     """It reads the rows of a round, which are not there before the recursion runs."""
     recursive = [case for case in casefile.of_duckdb() if "RECURSIVE" in case.query]
     for case in filter(has_stages, recursive):
-        plan = plan_of(case.query)
-        step = rebuild(plan.change(stored=_guessed(plan.stored_columns)))
+        step = rebuild(step_of_change(case.query))
         while (stage := next_stage(step)) is not None:
             assert not stage.open
             step = with_rows(step, stage, "made")

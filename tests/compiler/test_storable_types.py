@@ -13,7 +13,7 @@ from dagster_streamtables.compiler.operators.algebra import Step
 from dagster_streamtables.compiler.text.sqlglot_dialects import type_text
 from dagster_streamtables.errors import InvalidDefinition
 
-OUTPUTS, TABLE_FUNCTIONS, MATTERING = casefile.tables("types.txt").values()
+OUTPUTS, TABLE_FUNCTIONS, MATTERING, _ = casefile.tables("types.txt").values()
 THINGS = {
     "things": {
         "id": "int",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dagster_streamtables.compiler import QueryPlan, comparable_columns, compile_query, json_columns
+from dagster_streamtables.compiler import comparable_columns, compile_query, json_columns
 from dagster_streamtables.compiler.operators.comparable import comparable, variant_form
 from dagster_streamtables.compiler.operators.leaves import Scan
 from dagster_streamtables.compiler.operators.net import Net, can_net
@@ -14,10 +14,6 @@ from dagster_streamtables.compiler.text.sqlglot_dialects import type_from
 
 THINGS = {"things": {"id": "int", "v": "variant", "s": "struct<a:int,v:variant>"}}
 JSON = "TO_JSON({}, MAP('timeZone', 'UTC'))"
-
-
-def _plan(query: str) -> QueryPlan:
-    return compile_query(query, THINGS)
 
 
 def _form(value: str) -> str:
@@ -94,11 +90,11 @@ def test_rows_are_netted_by_forms_and_shown_with_their_variants() -> None:
     ],
 )  # fmt: skip
 def test_what_has_several_answers_is_completed(query: str, completed: str) -> None:
-    assert _plan(query).text.sql == completed
+    assert compile_query(query, THINGS).text.sql == completed
 
 
 def test_groups_that_are_computed_again_are_compared_by_forms() -> None:
-    plan = _plan("SELECT id, max_by(v, id) AS x FROM things GROUP BY id")
+    plan = compile_query("SELECT id, max_by(v, id) AS x FROM things GROUP BY id", THINGS)
     sql = render(plan.change(stored={"id": "int", "x": "variant"}))
     assert "TO_JSON(`n`.`x`, MAP('timeZone', 'UTC'))" in sql
     assert "TO_JSON(`s`.`x`, MAP('timeZone', 'UTC'))" in sql

@@ -77,7 +77,8 @@ def looked_for(bug: Bug) -> bool:
         run = subprocess.run(
             [*hunt, "--minutes", str(MINUTES), "--seed", str(bug.seed)],
             cwd=folder,
-            env=_environment(folder),
+            # The package is the copy, whatever is installed.
+            env=os.environ | {"PYTHONPATH": f"{folder}:{folder}/tests"},
             capture_output=True,
             text=True,
             check=False,
@@ -96,11 +97,6 @@ def copy_package(folder: Path, *more: str) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("dagster_streamtables", *more):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-
-
-def _environment(folder: str) -> dict[str, str]:
-    """This one's, but the package is the copy, whatever is installed."""
-    return os.environ | {"PYTHONPATH": f"{folder}:{folder}/tests"}
 
 
 if __name__ == "__main__":

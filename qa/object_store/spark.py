@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from dagster_streamtables.runtime.spark import log_store
 from dagster_streamtables.runtime.spark.jars import delta_jars
+from dagster_streamtables.runtime.spark.log_store import JAR, SETTINGS
 from dagster_streamtables.runtime.spark.settings import delta_settings
 from qa.object_store.store import Store
 
@@ -42,7 +42,7 @@ def session(
     """A classic session in a JVM of this process."""
     settings = {**delta_settings(), **store.settings, **_PLAIN, **_jars(), **(more or {})}
     if log_store is LogStore.default:
-        settings = {name: value for name, value in settings.items() if name not in _ours()}
+        settings = {name: value for name, value in settings.items() if name not in SETTINGS}
     if not settings["spark.jars"]:
         del settings["spark.jars"]
     builder: Any = SparkSession.builder
@@ -51,15 +51,11 @@ def session(
     return builder.master("local[2]").getOrCreate()
 
 
-def _ours() -> set[str]:
-    return set(log_store.SETTINGS)
-
-
 def _jars() -> dict[str, str]:
     """S3A, Delta and the log store are loaded by one class loader, or do not find one another."""
     folder = os.environ.get(CONNECTOR_VARIABLE)
     if not folder:
         return {"spark.jars.packages": CONNECTOR}
-    jars = [*delta_jars(), log_store.JAR, *sorted(Path(folder).glob("*.jar"))]
+    jars = [*delta_jars(), JAR, *sorted(Path(folder).glob("*.jar"))]
     # As spark.jars, each session would copy them.
     return {"spark.jars": "", "spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}

@@ -40,7 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _race(options, folder / "lake", [str(each) for each in homes])
     finally:
         for each in homes:
-            _stop(each)
+            os.environ["STREAMTABLES_HOME"] = str(each)
+            stop_server()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -125,11 +126,6 @@ def _drained(problems: Any) -> list[str]:
             told.append(problems.get_nowait())
     except queue.Empty:
         return told
-
-
-def _stop(place: Path) -> None:
-    os.environ["STREAMTABLES_HOME"] = str(place)
-    stop_server()
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from dagster_streamtables.errors import StreamTablesError
@@ -95,7 +94,8 @@ class FileRun:
             text = "\n".join(each.text.lower() for each in self.test.statements)
             for name, rows in self.standard.items():
                 if name in text:
-                    self._standard(session, name, rows)
+                    held = local(session, rows, from_arrow_schema(rows.schema))
+                    held.createOrReplaceTempView(name)
             for name, value in self.settings.items():
                 session.conf.set(name, value)
             yield self.RELATIONS(session, spellings={name: name for name in self.standard})
@@ -105,10 +105,6 @@ class FileRun:
             except PySparkException:
                 self.report.failed += 1
             session.stop()
-
-    @staticmethod
-    def _standard(session: SparkSession, name: str, rows: pa.Table) -> None:
-        local(session, rows, from_arrow_schema(rows.schema)).createOrReplaceTempView(name)
 
     def _run(self, sql: str) -> None:
         """A statement that is no query."""

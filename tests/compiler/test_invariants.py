@@ -14,11 +14,9 @@ TABLE = f"`{Stored.TABLE}`"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    casefile.parametrize_with_cases(metafunc, has_key)
-
-
-def has_key(case: Case) -> bool:
-    return plan_of(case.query).strategy_kind is not StrategyKind.BAG
+    casefile.parametrize_with_cases(
+        metafunc, lambda case: plan_of(case.query).strategy_kind is not StrategyKind.BAG
+    )
 
 
 def broken(database: Database, stored: Stored) -> list[str]:

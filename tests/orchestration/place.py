@@ -164,9 +164,7 @@ class Deployment:
 
     def said(self, name: str, key: str) -> Any:
         """What the last event of a table says below a key of its metadata."""
-        event = self.event(name)
-        assert event is not None
-        return event.metadata[key].value
+        return last_event(self.instance, dg.AssetKey(name.split("."))).metadata[key].value
 
     def events(self, name: str) -> list[dg.AssetMaterialization]:
         records = self.instance.fetch_materializations(dg.AssetKey(name.split(".")), limit=1000)
@@ -211,6 +209,12 @@ def ticked(
         instance, repository_def=repository, resources=resources
     ) as context:
         return repository.get_sensor_def(sensor).evaluate_tick(context)
+
+
+def last_event(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetMaterialization:
+    event = instance.get_latest_materialization_event(key)
+    assert event is not None and event.asset_materialization is not None
+    return event.asset_materialization
 
 
 def selections(result: dg.SensorResult) -> list[set[str]]:

@@ -19,6 +19,7 @@ from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from named_rows import rows_in_order
 from orchestration.conftest import Write
+from orchestration.place import last_event
 
 PAID = StreamTable(
     "paid",
@@ -56,9 +57,7 @@ class Runs:
         )
 
     def last(self, key: dg.AssetKey) -> dg.AssetMaterialization:
-        event = self.instance.get_latest_materialization_event(key)
-        assert event is not None and event.asset_materialization is not None
-        return event.asset_materialization
+        return last_event(self.instance, key)
 
     def rows(self, name: str, columns: str) -> list[tuple[object, ...]]:
         return rows_in_order(self.resource.lake().read(name), columns)
@@ -107,7 +106,8 @@ def test_a_run_refreshes_each_table_after_those_it_reads_and_records_it(
     assert found[metadata.ACTION] == "DIFFERENTIAL"
     assert (found[metadata.ROWS_IN], found[metadata.INSERTED], found[metadata.DELETED]) == (1, 1, 0)
     assert found[metadata.ROW_COUNT] == 3
-    assert found[metadata.SIZE_BYTES] == sum(path.stat().st_size for path in _files(runs.resource))
+    files = Path(runs.resource.logs().location("paid")).glob("*.parquet")
+    assert found[metadata.SIZE_BYTES] == sum(path.stat().st_size for path in files)
     assert (found[metadata.FILES], found[metadata.CHANGE_RATIO]) == (2, 0.25)
     assert metadata.CHANGED_ROWS not in found, "nobody allowed it"
     assert found[metadata.FRONTIER] == {"orders": 1}
@@ -128,10 +128,6 @@ def test_a_run_refreshes_each_table_after_those_it_reads_and_records_it(
     lineage = event.metadata[metadata.COLUMN_LINEAGE]
     assert isinstance(lineage, dg.TableColumnLineageMetadataValue)
     assert lineage.value.deps_by_column["id"] == [dg.TableColumnDep(ORDERS, "id")]
-
-
-def _files(resource: StreamTablesResource) -> list[Path]:
-    return list(Path(resource.logs().location("paid")).glob("*.parquet"))
 
 
 def test_changed_rows_are_shown_where_the_resource_allows_it(runs: Runs, write: Write) -> None:

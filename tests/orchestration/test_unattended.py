@@ -401,12 +401,9 @@ def test_a_rearranged_table_is_looked_at_once(place: Deployment, settle: Settle)
         stored(place, name).optimize.compact()
     settle(place)
     assert is_at_rest(place)
-    assert not has_no_event(place.stored("paid"), _history(place, "paid"))
-
-
-def _history(place: Deployment, name: str) -> Any:
-    key, hour, now = dg.AssetKey(name), timedelta(hours=1), datetime.now(UTC)
-    return read_history(place.instance, [key], requested={}, stuck_after=hour, now=now)[key]
+    key, hour, now = dg.AssetKey("paid"), timedelta(hours=1), datetime.now(UTC)
+    past = read_history(place.instance, [key], requested={}, stuck_after=hour, now=now)
+    assert not has_no_event(place.stored("paid"), past[key])
 
 
 # Several tables in one op.

@@ -41,12 +41,10 @@ class Conditional(Deployment):
                 self.tick()
                 return ran
             ran.append({key.to_user_string() for key in due})
-            checks = [dg.AssetCheckKey(key, "is_sound") for key in due if self._is_checked(key)]
+            checked = [key for key in due if key.to_user_string() in self.verdicts]
+            checks = [dg.AssetCheckKey(key, "is_sound") for key in checked]
             self.execute(dg.RunRequest(asset_selection=due, asset_check_keys=checks))
         raise AssertionError(f"runs follow each other for ever: {ran}")
-
-    def _is_checked(self, key: dg.AssetKey) -> bool:
-        return key.to_user_string() in self.verdicts
 
 
 @pytest.fixture

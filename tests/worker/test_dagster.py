@@ -31,6 +31,7 @@ from dagster_streamtables.worker.dagster_reports import DagsterEvents
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 from orchestration.conftest import on_session
+from orchestration.place import last_event
 from worker.conftest import Write, rows, settle, turns
 
 PAID = StreamTable("paid", "SELECT id, customer, amount FROM orders WHERE amount > 10")
@@ -62,9 +63,7 @@ def defs(tmp_path: Path, spark: SparkSession, write: Write) -> dg.Definitions:
 
 def told(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[dict[str, str], set[str]]:
     """The tags and the lasting metadata of the last materialization."""
-    event = instance.get_latest_materialization_event(key)
-    made = event.asset_materialization if event is not None else None
-    assert made is not None
+    made = last_event(instance, key)
     tags = {name: value for name, value in (made.tags or {}).items() if "pointer" not in name}
     lasting = {
         f"{name}={value.value}"

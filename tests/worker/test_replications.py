@@ -19,6 +19,7 @@ from dagster_streamtables.replication.lifecycle.replication_manager import Lag
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
 from orchestration.conftest import on_session
+from orchestration.place import last_event
 from orchestration.replicated import ORDERS, Origin, version
 from worker.conftest import Write, rows, settle, turns
 
@@ -50,13 +51,6 @@ def defs(tmp_path: Path, origin: Origin, write: Write, spark: SparkSession) -> d
     )
 
 
-def made(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetMaterialization:
-    event = instance.get_latest_materialization_event(key)
-    assert event is not None
-    assert event.asset_materialization is not None
-    return event.asset_materialization
-
-
 def test_a_commit_of_the_publisher_reaches_the_last_table(
     worker: Worker, instance: dg.DagsterInstance, origin: Origin
 ) -> None:
@@ -70,11 +64,11 @@ def test_a_commit_of_the_publisher_reaches_the_last_table(
     settle(worker)
     assert worker.lines.refreshes - before == 4, "each once: none read before the replica was there"
     worker.driven.reports.close(60)
-    told, newest = made(instance, ORDERS), logs.version("raw.orders")
+    told, newest = last_event(instance, ORDERS), logs.version("raw.orders")
     assert version(told) == str(newest)
     assert told.metadata[metadata.VERSION].value == newest
     assert told.metadata[metadata.ROW_COUNT].value == 3
-    reader = made(instance, dg.AssetKey(["mart", "totals"])).tags or {}
+    reader = last_event(instance, dg.AssetKey(["mart", "totals"])).tags or {}
     assert reader["dagster/input_data_version/raw/orders"] == str(newest)
 
 

@@ -108,7 +108,7 @@ class Model:
         if not self._has(before):
             self.conflicts["update_missing"] += 1
             if self.policy == "apply" and len(told) == len(self.names):
-                self._take_place(None, told)
+                self._take_place(told)
         elif not self.counts and self._key(told) != self._key(before) and self._has(told):
             self.conflicts["update_exists"] += 1
             if self.policy == "apply":
@@ -117,7 +117,7 @@ class Model:
         else:
             self._find(before).update(told)
 
-    def _take_place(self, _: None, new: Values) -> None:
+    def _take_place(self, new: Values) -> None:
         if not self.counts and self._has(new):
             self._find(new).update(new)
         else:

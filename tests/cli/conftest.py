@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from cli.command_line import CommandLine
-from cli.following import Followed, followed
+from cli.following import Followed
 from dagster_streamtables import Lake, load_tables
 
 if TYPE_CHECKING:
@@ -93,4 +93,10 @@ def shop(refreshed: Shop, tmp_path: Path) -> Shop:
 
 @pytest.fixture
 def t(tmp_path: Path) -> Followed:
-    return followed(tmp_path)
+    made = Followed(tmp_path)
+    made.add()
+    made.add((1, "a"), (2, "b"))
+    made.table.update(predicate="k = 1", updates={"v": "'A'"})
+    made.table.delete("k = 2")
+    made.add((3, "c"), (3, "c"))
+    return made

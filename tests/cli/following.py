@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -60,16 +59,6 @@ class Followed(CommandLine):
             for stream in (process.stdout, process.stderr):
                 assert stream is not None
                 stream.close()
-
-
-def followed(root: Path) -> Followed:
-    made = Followed(root)
-    made.add()
-    made.add((1, "a"), (2, "b"))
-    made.table.update(predicate="k = 1", updates={"v": "'A'"})
-    made.table.delete("k = 2")
-    made.add((3, "c"), (3, "c"))
-    return made
 
 
 def rows_of(lines: str) -> list[tuple[Any, ...]]:

@@ -25,11 +25,6 @@ class Slot:
     def create(self) -> int:
         return self.publisher.create_slot("s", [T])[T]
 
-    @property
-    def position(self) -> int:
-        """Where the server has it."""
-        return self.database.position("s")
-
     def insert(self, *ids: int) -> None:
         self.database.run(*(f"INSERT INTO t VALUES ({each})" for each in ids))
 
@@ -74,7 +69,7 @@ def slot(database: Database) -> Slot:
 def test_a_slot_keeps_what_is_not_confirmed(slot: Slot) -> None:
     slot.insert(1)
     position = slot.create()
-    assert slot.position == position
+    assert slot.database.position("s") == position
     slot.insert(2, 3)
     ids, end = slot.read(position)
     assert ids == [2, 3]
@@ -82,7 +77,7 @@ def test_a_slot_keeps_what_is_not_confirmed(slot: Slot) -> None:
     assert slot.read(end)[0] == []
     confirmed = slot.publisher.confirm("s", {T: end, "public.u": end + 5})
     assert confirmed == slot.confirm(end)
-    assert slot.position == end
+    assert slot.database.position("s") == end
     slot.insert(4)
     assert slot.read(end, confirmed)[0] == [4]
 
@@ -92,7 +87,7 @@ def test_a_slot_that_exists_gives_new_tables_a_later_position(slot: Slot) -> Non
     slot.insert(1)
     later = slot.create()
     slot.insert(2)
-    assert slot.position == position
+    assert slot.database.position("s") == position
     assert slot.read(position)[0] == [1, 2]
     assert slot.read(later)[0] == [2]
 
@@ -191,7 +186,7 @@ def test_a_slot_that_is_behind_after_a_crash_of_the_server(slot: Slot) -> None:
     slot.insert(3)
     assert slot.read(ahead, lsn_text(ahead))[0] == [3]
     slot.confirm(ahead)
-    assert slot.position == ahead
+    assert slot.database.position("s") == ahead
 
 
 def test_a_slot_that_is_gone(slot: Slot) -> None:
@@ -267,7 +262,7 @@ def test_without_tables(slot: Slot) -> None:
     batch = slot.publisher.read("s", {}, None, max_rows=1).require()
     assert batch.complete and not batch.tables and not batch.end
     slot.publisher.confirm("s", {})
-    assert slot.position == position
+    assert slot.database.position("s") == position
 
 
 @pytest.mark.since(16)

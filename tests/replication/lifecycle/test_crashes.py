@@ -26,7 +26,7 @@ class Killed(BaseException):
     """No `Exception`: what is killed handles nothing."""
 
 
-def killed_at(lake: Lake, name: str, step: str, time: int) -> bool:
+def killed_at(lake: Lake, step: str, time: int) -> bool:
     """Refresh until a step is about to be taken for the n-th time. False if it is not."""
     seen = Counter[str]()
 
@@ -38,7 +38,7 @@ def killed_at(lake: Lake, name: str, step: str, time: int) -> bool:
     replications = Replications(lake)
     replications._runs.step = kill
     try:
-        replications.refresh(name)
+        replications.refresh("r")
     except Killed:
         return True
     return False
@@ -111,7 +111,7 @@ def test_killed_between_any_two_steps(origin: Origin, lake: Lake, times: tuple[i
     history.begin(max_rows=2)
     for step in STEPS:
         for time in times:
-            killed = killed_at(lake, "r", step, time)
+            killed = killed_at(lake, step, time)
             assert killed or time > 1 or step in ("slot", "copy", "store the copy"), step
             history.change()
     history.require_refreshed()
@@ -123,7 +123,7 @@ def test_killed_while_it_copies(origin: Origin, lake: Lake, step: str) -> None:
     history = History(origin, lake, 2)
     history.begin()
     for time in (1, 2):
-        killed_at(lake, "r", step, time)
+        killed_at(lake, step, time)
         history.change()
     history.require_refreshed()
 
@@ -138,7 +138,7 @@ def test_killed_at_random_steps(origin: Origin, lake: Lake, seed: int) -> None:
     for _ in range(8):
         history.change()
         step, time = chance.choice(STEPS), chance.randint(1, 3)
-        killed.append((step, time, killed_at(lake, "r", step, time)))
+        killed.append((step, time, killed_at(lake, step, time)))
         if chance.random() < 0.2:
             history.require_refreshed(about=killed)
     history.require_refreshed(about=killed)

@@ -36,7 +36,7 @@ def test_killed_between_any_two_steps(slotted: Origin, lake: Lake) -> None:
     history = SparkHistory(slotted, lake, 1)
     history.begin(max_rows=3)
     for step in STEPS:
-        killed_at(lake, "r", step, 1)
+        killed_at(lake, step, 1)
         history.change()
     history.require_refreshed()
     assert not history.replications.read("r").errors

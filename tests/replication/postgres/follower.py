@@ -20,10 +20,9 @@ class Follower:
         *tables: str,
         max_rows: int = 10**6,
         capture: str = "trigger",
-        slot: str = "s",
     ) -> None:
         self.database, self.tables, self.max_rows = database, tables, max_rows
-        self.capture, self.slot = capture, slot
+        self.capture = capture
         self.slot_timeout = timedelta(seconds=5)
         self.replica, self.confirmed = Replica(), None
         self.after: Mapping[str, int] = {}
@@ -34,7 +33,7 @@ class Follower:
         return self.database.publisher(capture=self.capture, slot_timeout=self.slot_timeout)
 
     def copy(self, *tables: str) -> None:
-        with self.publisher().copy(self.slot, tables) as copy:
+        with self.publisher().copy("s", tables) as copy:
             for name in tables:
                 self.after = {**self.after, name: copy.position(name)}
                 self.replica.rows[name] = copy.rows(name).read_all().to_pylist()
@@ -42,14 +41,14 @@ class Follower:
     def step(self) -> Batch:
         """Read, apply, store what is about to be confirmed, confirm."""
         publisher: Any = self.publisher()
-        at = self.slot, self.after, self.confirmed
+        at = "s", self.after, self.confirmed
         batch = publisher.read(*at, max_rows=self.max_rows).require()
         self.replica.apply(batch)
         self.applied.append(batch)
         assert all(batch.end[name] >= self.after[name] for name in self.after)
         self.after = dict(batch.end)
         self.confirmed = publisher.confirming(self.after)
-        publisher.confirm(self.slot, self.after)
+        publisher.confirm("s", self.after)
         return batch
 
     def catch_up(self) -> None:
@@ -58,7 +57,7 @@ class Follower:
 
     @property
     def state(self) -> str:
-        (state,) = set(self.publisher().capture_states(self.slot).values())
+        (state,) = set(self.publisher().capture_states("s").values())
         return state
 
     def require_equal(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.test_stars import KEYED, STARS_OF_JOINS
+from compiler.test_stars import KEYED, OF_JOINS
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.compiler.dialect.postgres.identifiers import KEYWORDS
@@ -67,6 +67,6 @@ def test_postgres_has_the_same_columns(postgres: Any) -> None:
     """A star over a join by names has the columns, and their order, that PostgreSQL gives it."""
     for name, columns in KEYED.items():
         postgres.execute(f"CREATE TABLE {name} ({', '.join(map(' '.join, columns.items()))})")
-    for query in STARS_OF_JOINS:
+    for [query] in OF_JOINS:
         ours = compile_query(translate(query, "postgres", KEYED), KEYED).schema
         assert list(ours) == [each.name for each in postgres.execute(query).description], query

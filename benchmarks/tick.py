@@ -167,7 +167,7 @@ def _write_lake(root: Path, tables: list[StreamTable]) -> None:
     for name in dict.fromkeys(s for table in tables for s in table.sources if s not in ours):
         _append(root, name)
     for table in tables:
-        logs = {name: lake._logs.newest(lake.location(name)) for name in table.sources}
+        logs = {name: lake._catalog.newest(name) for name in table.sources}
         sources = {
             n: SourceState(log.id, log.version, log.columns, log.commit)
             for n, log in logs.items()

@@ -170,17 +170,21 @@ def _reading(lake: Lake, feed: SlotSettings) -> Iterator[tuple[Changes, Subscrip
         assert subscription.token is not None, "every slot of a window has a position"
         start = position_of(subscription.token)
         with closing(Spool(subscription.schema)) as spool:
-            count = 0
-            for batch in subscription:
-                if batch.num_rows:
-                    spool.add(batch)
-                count += batch.num_rows
-                enough = feed.max_rows is not None and count >= feed.max_rows
-                if enough and not subscription.partial:
-                    break
-            spool.end()
+            _fill_spool(spool, subscription, feed.max_rows)
             end = position_of(subscription.token)
             yield Changes(spool, start, end), subscription
+
+
+def _fill_spool(spool: Spool, subscription: Subscription, max_rows: int | None) -> None:
+    """In a function of its own: a generator would keep the last batch while its user works."""
+    count = 0
+    for batch in subscription:
+        if batch.num_rows:
+            spool.add(batch)
+        count += batch.num_rows
+        if max_rows is not None and count >= max_rows and not subscription.partial:
+            break
+    spool.end()
 
 
 def _open_subscription(lake: Lake, feed: SlotSettings) -> Subscription:

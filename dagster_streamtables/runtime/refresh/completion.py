@@ -171,10 +171,10 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
     reasons = [done.reason]
     for name, source in job.sources.items() if job.table.cdc_mode is CdcMode.ENABLE else ():
         compared = done.windows[name].capture is Capture.SNAPSHOTS
-        if not compared or source.log.has_feed or state_of(name, source.log) is not None:
-            continue
         place = source.log.location
         try:
+            if not compared or source.log.has_feed or state_of(name, source.log) is not None:
+                continue
             table = DeltaTable(place, storage_options=dict(job.storage_options or {}))
             # Another refresh may have turned it on already.
             if (table.metadata().configuration.get(PROPERTY) or "").lower() == "true":

@@ -51,8 +51,8 @@ def add_missing_columns(there: TargetTable, table: PublishedTable) -> bool:
     if any(value is not None for value in fills.values()):
         row = pa.Table.from_pylist([fills], schema=schema)
     naive = any(map(has_naive_times, schema.types)) and "timestampNtz" not in log.features
-    add = _add_by_delta_rs if there.spark is None else _add_by_spark
     with translate_errors(), translate_commit_errors():
+        add = _add_by_delta_rs if there.spark is None else _add_by_spark
         add(there, made, schema, row, first_naive=naive)
     return True
 

@@ -70,9 +70,11 @@ class LakePublisher:
     ) -> None:
         """
         Args:
-            root: As for `FromLake`; likewise the publications, options, origin and deadline.
+            root: As for `FromLake`; likewise the publications and the origin.
+            storage_options: What delta-rs needs to reach an object store.
             reader: The reader of the slot, such as the subscribing lake and its replication. While
                 one reads it, and a minute longer, no other may.
+            deadline: The slot is released if it was not read for this time; None for never.
             spark: As for `Lake`: it evaluates row filters, and reads large changes.
             driver_rows: A commit that changed more rows is read by Spark, as for `Lake`.
         """

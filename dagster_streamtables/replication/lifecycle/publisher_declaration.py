@@ -64,7 +64,7 @@ class PublisherDeclaration(ABC):
         return None
 
     def slot_name(self, replication: str) -> str:
-        """The name of the slot of a replication that names none."""
+        """The name of the slot of a replication that names none; for a publisher that takes any."""
         return replication
 
     def position_text(self, position: int) -> str:

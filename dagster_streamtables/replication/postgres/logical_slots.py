@@ -209,7 +209,7 @@ def make_slot(
     temporary: bool,
     export: bool,
     wait: float,
-) -> tuple[int, str]:
+) -> tuple[int, str | None]:
     """
     Args:
         protocol: A connection for the replication protocol.

@@ -20,6 +20,8 @@ from dagster_streamtables.replication.postgres.table_form import Forms, TableFor
 from dagster_streamtables.runtime.delta.arrow import pa
 
 if TYPE_CHECKING:
+    from psycopg.abc import Buffer
+
     from dagster_streamtables.replication.postgres.postgres_server import Connection
 
 
@@ -100,6 +102,7 @@ def begin_with_slot(
         position, exported = make_slot(
             server, protocol, name, temporary=temporary, export=True, wait=wait
         )
+        assert exported is not None
         connection.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(exported)))
         wait_for_locks(connection, wait)
@@ -159,9 +162,16 @@ def stream(
     with connection.cursor() as cursor, cursor.copy(command) as copy:
         # The server sends each row by itself.
         for lines in chunks_of(copy, ROWS, BYTES):
-            texts = texts_of(b"".join(lines), len(form.columns))
-            values = [column.values(text) for column, text in zip(form.columns, texts, strict=True)]
-            yield pa.RecordBatch.from_arrays(values, schema=form.table.schema)
+            yield _batch(lines, form)
+
+
+def _batch(lines: list[Buffer], form: TableForm) -> pa.RecordBatch:
+    """Not in the generator, which would keep the texts while the next rows arrive; so the list of
+    lines is emptied."""
+    texts = texts_of(b"".join(lines), len(form.columns))
+    lines.clear()
+    values = [column.values(text) for column, text in zip(form.columns, texts, strict=True)]
+    return pa.RecordBatch.from_arrays(values, schema=form.table.schema)
 
 
 _Message = TypeVar("_Message", bound=Sized)

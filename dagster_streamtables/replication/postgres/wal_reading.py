@@ -276,12 +276,12 @@ def spare_memory(read: dict[str, list[Piece]]) -> None:
     if sum(each.rows.nbytes for pieces in held.values() for each in pieces) <= IN_MEMORY:
         return
     for name, pieces in held.items():
-        earlier = read[name][: len(read[name]) - len(pieces)]
-        read[name] = [*earlier]
+        spared = read[name][: len(read[name]) - len(pieces)]
         for _, those in groupby(pieces, lambda each: id(each.form)):
             some = [*those]
             rows = on_disk(pa.concat_tables([each.rows for each in some]))
-            read[name].append(Piece(some[0].form, rows, is_on_disk=True))
+            spared.append(Piece(some[0].form, rows, is_on_disk=True))
+        read[name] = spared
 
 
 def _renumber(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:

@@ -93,8 +93,10 @@ class DagsterEvents:
         self._last[entry.key] = datetime.now(UTC)
         self._errors.pop(entry.name, None)
         if summary.rebuilt:
-            event = rebuild_event(entry.key, summary.rebuilt)
-            self._report_all(f"that {entry.name} was made anew is", lambda: [event])
+            self._report_all(
+                f"that {entry.name} was made anew is",
+                lambda: [rebuild_event(entry.key, summary.rebuilt)],
+            )
         self._check_table(entry, changed=record.changed)
 
     def _report_materialization(self, record: Record, count: int) -> None:

@@ -274,15 +274,17 @@ class Worker:
                 self.lines.log_failure(done.task, came, known, self.backlog.fail(name))
                 continue
             self.backlog.finish(name, now)
-            self.lines.log_refresh(came, done.task, now)
             if isinstance(came, Refresh):
                 as_of = min([came.started or done.began, *done.until.values()])
                 known.note_refresh(came, as_of, now, timed=done.timed)
-                self.driven.reports.report_refresh(came, done.until)
             else:
                 current = self.driven.nodes.definition(name) == done.definition
                 known.note_replication(done.began, now, current=current)
                 known.error = "; ".join(map(in_a_line, came.stopped.values()))
+            self.lines.log_refresh(came, done.task, now)
+            if isinstance(came, Refresh):
+                self.driven.reports.report_refresh(came, done.until)
+            else:
                 self.driven.reports.report_replication(name, came, done.began)
 
     def _is_idle(self) -> bool:

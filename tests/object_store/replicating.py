@@ -18,11 +18,13 @@ from dagster_streamtables import (
 from qa.object_store.store import AuditedStore
 
 
-def append(store: AuditedStore, place: str, *rows: tuple[int, int]) -> None:
+def append(store: AuditedStore, place: str, *rows: tuple[int, int], feed: bool = True) -> None:
     """Add orders: their ids and amounts."""
     options = dict(store.options)
     table = pa.table({"id": [id for id, _ in rows], "amount": [amount for _, amount in rows]})
-    write_deltalake(place, table, mode="append", configuration=FEED, storage_options=options)
+    write_deltalake(
+        place, table, mode="append", configuration=FEED if feed else None, storage_options=options
+    )
 
 
 def held(store: AuditedStore, place: str) -> list[tuple[int, int]]:

@@ -61,7 +61,7 @@ def keys(store: AuditedStore) -> list[str]:
 def replicated(store: AuditedStore) -> Callable[[], str]:
     """Copied to another lake of the store, by delta-rs; refreshes the copy."""
     shop = lake_in(store, "shop")
-    append(store, shop.location("orders"), (1, 10), (2, 20))
+    append(store, shop.location("orders"), (1, 10), (2, 20), feed=False)
     replications = replicating(shop, lake_in(store), ORDERS)
 
     def refresh() -> str:
@@ -72,7 +72,7 @@ def replicated(store: AuditedStore) -> Callable[[], str]:
 
 
 def sell(store: AuditedStore, id: int) -> None:
-    append(store, lake_in(store, "shop").location("orders"), (id, 10 * id))
+    append(store, lake_in(store, "shop").location("orders"), (id, 10 * id), feed=False)
 
 
 def copied(store: AuditedStore) -> list[tuple[int, int]]:
@@ -91,7 +91,7 @@ def test_a_store_that_ignores_the_condition_is_refused(
     store: AuditedStore, first: Callable[[Lake], object]
 ) -> None:
     lake = lake_in(store)
-    append(store, lake.location("orders"), (1, 10))
+    append(store, lake.location("orders"), (1, 10), feed=False)
     before = keys(store)
     store.set(Faults(unconditional=True))
     for _ in range(2):
@@ -193,8 +193,8 @@ def test_each_change_is_made_once(store: AuditedStore, faults: Faults) -> None:
 
 
 def test_the_audit_sees_each_commit(store: AuditedStore, tmp_path: Path) -> None:
-    append(store, store.place("lake"), (1, 10))
-    append(store, store.place("lake"), (2, 20))
+    append(store, store.place("lake"), (1, 10), feed=False)
+    append(store, store.place("lake"), (2, 20), feed=False)
     lines = store.audited("lake")[-2:]
     seen = [(line["status"], line["existed"], line["conditional"]) for line in lines]
     assert seen == [(200, False, True)] * 2

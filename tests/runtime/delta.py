@@ -66,9 +66,12 @@ def views(lake: Lake, *names: str) -> SparkSession:
     return spark
 
 
-def append_by_spark(lake: Lake, name: str, query: str, *, feed: bool = False) -> None:
-    """Add the rows of a query to a source, as Spark writes them."""
-    files = session(lake).sql(query).coalesce(1).write.format("delta").mode("append")
+def append_by_spark(
+    lake: Lake, name: str, query: str, *, feed: bool = False, alone: bool = False
+) -> None:
+    """Add the rows of a query to a source, as Spark writes them; `alone`: in one file."""
+    rows = session(lake).sql(query)
+    files = (rows.coalesce(1) if alone else rows).write.format("delta").mode("append")
     files.options(**FEED if feed else {}).save(lake.location(name))
 
 

@@ -38,9 +38,9 @@ ROWS = (
 def test_both_zeros_stay_what_they_are(
     feed: bool, tables: tuple[StreamTable, ...], lake: Lake
 ) -> None:
-    append_by_spark(lake, "t", ROWS.format(0, 8), feed=feed)
+    append_by_spark(lake, "t", ROWS.format(0, 8), feed=feed, alone=True)
     each_refreshed(lake, *tables)
-    append_by_spark(lake, "t", ROWS.format(0, 2))  # copies
+    append_by_spark(lake, "t", ROWS.format(0, 2), alone=True)  # copies
     on_spark(lake, "DELETE FROM {t} WHERE id IN (4, 5)")
     on_spark(lake, "UPDATE {t} SET x = -x WHERE id IN (1, 3)")
     for table in tables:
@@ -56,7 +56,7 @@ def test_rows_that_differ_by_a_zero_alone_keep_their_copies(lake: Lake) -> None:
         "CAST(ELT(1 + id % 3, '-0.0', '0.0', '1.5') AS FLOAT) AS f "
         "FROM range(0, 12) CROSS JOIN (VALUES (1), (NULL)) AS v(k)"
     )
-    append_by_spark(lake, "t", both)
+    append_by_spark(lake, "t", both, alone=True)
     bag = maintained("bag", "SELECT k, x, f FROM t")
     lake.refresh(bag)
     for gone in ("id = 2", "id IN (3, 4) AND k IS NULL", "id < 7"):

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import own_process
 from dagster_streamtables.cli import app
-from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.errors import EnvironmentProblem, LostSpark
 from dagster_streamtables.runtime.observe import lease
 from dagster_streamtables.runtime.spark import jars, supervisor
 from dagster_streamtables.runtime.spark.connect import is_connect
@@ -398,7 +398,7 @@ def test_a_delta_table_is_written_and_read(tmp_path: Path) -> None:
 
 
 def test_an_address_where_nobody_answers() -> None:
-    with pytest.raises(EnvironmentProblem, match="no Spark Connect server answers") as raised:
+    with pytest.raises(LostSpark, match="no Spark Connect server answers") as raised:
         open_session("sc://127.0.0.1:1")
 
     assert raised.value.fix
@@ -435,3 +435,17 @@ def start_of_cli(environment: dict[str, str]) -> str:
     ended = own_process.python("-c", start, "spark", "start", env=environment)
     assert ended.returncode == 1
     return ended.stderr
+
+
+def test_each_version_of_spark_has_its_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one for which there is none is refused before anything is downloaded."""
+    monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path))
+    asked: list[list[Path]] = []
+    monkeypatch.setattr(jars, "_fetch", asked.append)
+    for spark in jars.SPARK_VERSIONS:
+        monkeypatch.setattr(jars.metadata, "version", lambda _, spark=spark: f"{spark}.9")
+        assert jars.delta_jars()[0].name == f"delta-spark_{spark}_2.13-{jars.DELTA_VERSION}.jar"
+    monkeypatch.setattr(jars.metadata, "version", lambda _: "5.0.0")
+    with pytest.raises(EnvironmentProblem, match=r"pyspark 5\.0\.0 is installed"):
+        jars.delta_jars()
+    assert len(asked) == len(jars.SPARK_VERSIONS)

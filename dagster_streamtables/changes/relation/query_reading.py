@@ -41,7 +41,7 @@ from dagster_streamtables.runtime.delta.arrow import pa, plain_schema, storable
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
 from dagster_streamtables.runtime.delta.table_schema import json_for_variants, spark_type
 from dagster_streamtables.runtime.errors.error_translation import translate_errors
-from dagster_streamtables.runtime.spark.connect import arrow_rows
+from dagster_streamtables.runtime.spark.connect import arrow_rows, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -135,13 +135,12 @@ class _OwnText(RelationReading):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        from pyspark.sql.pandas.types import to_arrow_schema
         from pyspark.sql.types import StructType
 
         shown = self._columns
         if self.as_json:
             shown = StructType.fromJson(json_for_variants(shown.jsonValue()))
-        return plain_schema(to_arrow_schema(shown, timezone="UTC"))
+        return plain_schema(arrow_schema(shown))
 
     @cached_property
     def types(self) -> dict[str, str]:

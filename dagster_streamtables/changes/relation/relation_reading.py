@@ -33,7 +33,7 @@ from dagster_streamtables.runtime.delta.table_schema import json_for_variants, s
 from dagster_streamtables.runtime.errors.error_translation import translate_errors
 from dagster_streamtables.runtime.errors.table_errors import no_utf8
 from dagster_streamtables.runtime.model.table_catalog import Source
-from dagster_streamtables.runtime.spark.connect import arrow_batches
+from dagster_streamtables.runtime.spark.connect import arrow_batches, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -362,11 +362,10 @@ class TableReading(RelationReading):
 
 def _of_json(log: TableLog, schema: pa.Schema, columns: Collection[str]) -> pa.Schema:
     """The schema with JSON text instead of the variants in some columns."""
-    from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
     fields = [each for each in log.fields if each["name"] in columns]
     struct = StructType.fromJson(json_for_variants({"type": "struct", "fields": fields}))
-    for each in plain_schema(to_arrow_schema(struct, timezone="UTC")):
+    for each in plain_schema(arrow_schema(struct)):
         schema = schema.set(schema.get_field_index(each.name), each)
     return schema

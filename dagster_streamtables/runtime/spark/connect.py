@@ -7,6 +7,7 @@ result of a query that runs at once also has its columns.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from dagster_streamtables.runtime.delta.arrow import has_variant_columns, nullab
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 def is_connect(about: SparkSession | DataFrame) -> bool:
@@ -44,7 +46,7 @@ def arrow_rows(rows: DataFrame) -> pa.Table:
         return _classic_rows(rows)
     connected: Any = rows
     table, schema = connected._to_table()
-    return table.cast(_arrow_schema(schema))
+    return table.cast(_schema_of_rows(schema))
 
 
 def arrow_batches(rows: DataFrame) -> Iterator[pa.Table]:
@@ -61,13 +63,13 @@ def arrow_batches(rows: DataFrame) -> Iterator[pa.Table]:
     schema: pa.Schema | None = None
     for part in client.to_table_as_iterator(plan, connected._plan.observations):
         if isinstance(part, StructType):
-            schema = _arrow_schema(part)
+            schema = _schema_of_rows(part)
         elif part.num_rows:
             yield part if schema is None else part.cast(schema)
 
 
 def _classic_rows(rows: Any) -> pa.Table:
-    schema = _arrow_schema(rows.schema)
+    schema = _schema_of_rows(rows.schema)
     if not has_variant_columns(schema):
         return rows.toArrow()
     # `toArrow` fails for a VARIANT that is NULL.
@@ -75,11 +77,18 @@ def _classic_rows(rows: Any) -> pa.Table:
     return pa.Table.from_batches(batches).cast(schema)
 
 
-def _arrow_schema(schema: Any) -> pa.Schema:
-    """The columns of a query in Arrow's types; the two strings of a VARIANT are NULL if it is."""
+def arrow_schema(struct: StructType, **options: Any) -> pa.Schema:
+    """The columns in Arrow's types; timestamps are in UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    made = to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
+    takes_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
+    zone: Any = {"timezone": "UTC"} if takes_zone else {}  # Spark 4.0 and 4.1: always UTC
+    return to_arrow_schema(struct, **zone, **options)
+
+
+def _schema_of_rows(struct: StructType) -> pa.Schema:
+    """The columns of a query in Arrow's types; the two strings of a VARIANT are NULL if it is."""
+    made = arrow_schema(struct, error_on_duplicated_field_names_in_struct=True)
     return nullable(made) if has_variant_columns(made) else made
 
 

@@ -1,6 +1,7 @@
 """What Spark needs beside its own wheel: a Java runtime, Delta's JARs, and our log store for S3.
 
-Of the 33 JARs that Delta's Maven coordinates require, Spark's own distribution already contains all
+Delta's main JAR is built for one minor version of Spark, that of the installed `pyspark`. Of the 33
+JARs that Delta's Maven coordinates require, Spark's own distribution already contains all
 but Delta's own five. Spark's Ivy downloads these once, without their dependencies, to
 ``$STREAMTABLES_HOME/jars``; later starts contact no registry.
 """
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 from dagster_streamtables.errors import EnvironmentProblem
@@ -22,9 +24,10 @@ from dagster_streamtables.runtime.spark.environment import home, lock, variable
 
 DELTA_VERSION = "4.4.0"
 """The version of the `delta-spark` wheel that `pyproject.toml` asks for."""
+SPARK_VERSIONS = ("4.0", "4.1", "4.2")
+"""The versions of Spark that this version of Delta fits."""
 
-_MODULES = (
-    "delta-spark_4.2_2.13",
+_OF_ANY_SPARK = (
     "delta-storage",
     "delta-kernel-api",
     "delta-kernel-defaults",
@@ -61,13 +64,31 @@ def delta_jars() -> list[Path]:
     Raises:
         EnvironmentProblem: They could not be downloaded, or there is no Java.
     """
-    folder = home() / "jars" / f"delta-{DELTA_VERSION}"
-    jars = [folder / f"{module}-{DELTA_VERSION}.jar" for module in _MODULES]
+    spark = spark_version()
+    folder = home() / "jars" / f"delta-{DELTA_VERSION}-for-spark-{spark}"
+    modules = (f"delta-spark_{spark}_2.13", *_OF_ANY_SPARK)
+    jars = [folder / f"{module}-{DELTA_VERSION}.jar" for module in modules]
     if not folder.is_dir():
         with lock("jars", "fetching.lock"):
             if not folder.is_dir():
                 _fetch(jars)
     return jars
+
+
+def spark_version() -> str:
+    """The minor version of the installed `pyspark`, such as 4.2.
+
+    Raises:
+        EnvironmentProblem: Delta does not fit it.
+    """
+    installed = metadata.version("pyspark")
+    minor = ".".join(installed.split(".")[:2])
+    if minor not in SPARK_VERSIONS:
+        raise EnvironmentProblem(
+            f"pyspark {installed} is installed, which Delta {DELTA_VERSION} does not fit",
+            fix=f"install pyspark {', '.join(SPARK_VERSIONS[:-1])} or {SPARK_VERSIONS[-1]}",
+        )
+    return minor
 
 
 def jars_setting() -> str:
@@ -120,7 +141,8 @@ def _fetch(jars: list[Path]) -> None:
     java = check_java() / "bin" / "java"
     folder = jars[0].parent
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetching-") as work:
-        command = [str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", *_ivy(Path(work))]
+        options = _ivy(jars, Path(work))
+        command = [str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", *options]
         said = subprocess.run(command, capture_output=True, text=True, umask=0o077)
         fetched = Path(work) / "jars"
         if said.returncode or not all((fetched / jar.name).is_file() for jar in jars):
@@ -134,10 +156,11 @@ def _fetch(jars: list[Path]) -> None:
         fetched.rename(folder)
 
 
-def _ivy(work: Path) -> list[str]:
+def _ivy(jars: list[Path], work: Path) -> list[str]:
+    names = (jar.name.removesuffix(f"-{DELTA_VERSION}.jar") for jar in jars)
     modules = "".join(
-        f'<dependency org="io.delta" name="{module}" rev="{DELTA_VERSION}" transitive="false"/>'
-        for module in _MODULES
+        f'<dependency org="io.delta" name="{name}" rev="{DELTA_VERSION}" transitive="false"/>'
+        for name in names
     )
     wanted = work / "ivy.xml"
     wanted.write_text(

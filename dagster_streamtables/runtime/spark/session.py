@@ -35,7 +35,7 @@ from urllib.parse import urlsplit
 
 from filelock import Timeout
 
-from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.errors import EnvironmentProblem, LostSpark
 from dagster_streamtables.runtime.spark.connect import is_connect
 from dagster_streamtables.runtime.spark.environment import home, lock, variable
 from dagster_streamtables.runtime.spark.jars import check_java, jars_setting
@@ -222,8 +222,10 @@ def _open(address: str, session_id: str | None) -> SparkSession:
         os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `remote` does
         local: Any = ConnectSession.builder.channelBuilder(to_local(key.port, key.token, options))
         session = local.create()
-        # A network recovers, a killed process does not: retry for 4 seconds, not 10 minutes.
-        session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
+    # A network or a server of others may come back within a minute; a local process that was
+    # killed does not. By default, a statement waits for ten minutes.
+    retries = 9 if key is None else 4
+    session.client.set_retry_policies([DefaultPolicy(max_retries=retries, max_backoff=10_000)])
     _connected[session] = address, session_id
     atexit.unregister(_leave_all)
     atexit.register(_leave_all)  # so that it runs before what gRPC registered
@@ -281,8 +283,8 @@ def _address_without_options(address: str) -> str:
     return address.partition("/;")[0]
 
 
-def _no_answer(address: str, error: Exception) -> EnvironmentProblem:
-    return EnvironmentProblem(
+def _no_answer(address: str, error: Exception) -> LostSpark:
+    return LostSpark(
         f"no Spark Connect server answers at {_address_without_options(address)}",
         why=str(error),
         fix="start it, or correct the address; without an address, a local server is used",
@@ -297,7 +299,7 @@ def _classic(master: str, zone: str | None) -> SparkSession:
     kept = _sessions.get((master, zone))
     if kept is None or kept.sparkContext._jsc is None:
         kept = _sessions[master, zone] = first.newSession()
-        for name, value in spark_settings().items():
+        for name, value in spark_settings(master).items():
             if kept.conf.isModifiable(name):
                 kept.conf.set(name, value)
         kept.conf.set(ZONE, zone)
@@ -313,7 +315,7 @@ def _first_classic(master: str) -> SparkSession:
     _leave_connect_mode()
     os.environ["JAVA_HOME"] = str(check_java())
     builder = SparkSession.builder.master(master).appName("streamtables")
-    for name, value in spark_settings().items():
+    for name, value in spark_settings(master).items():
         builder = builder.config(name, value)
     _sessions[master, None] = opened = builder.config("spark.jars", jars_setting()).getOrCreate()
     return opened

@@ -1,8 +1,8 @@
 """The Spark settings of the sessions of this package, and the required ones of a given session.
 
-They suit one machine and small changes: a statement's fixed cost depends on the number of its
-tasks, so there are two shuffle partitions and no adaptive planning. A given session and a cluster
-keep their settings.
+Those of a local Spark suit one machine and small changes: a statement's fixed cost depends on the
+number of its tasks, so there are two shuffle partitions and no adaptive planning. A given session
+and a cluster keep theirs.
 
 Every session must read SQL as Spark does by default (`READING`), and as the compiler does: other
 settings can turn a text in double quotes into an identifier, or ``'it''s'`` into two texts. A full
@@ -131,30 +131,23 @@ CONNECT_SETTINGS: Mapping[str, str] = {
 """The settings of any Spark Connect server."""
 
 
-def spark_settings() -> dict[str, str]:
-    """Spark confs, without the JARs."""
+def spark_settings(master: str = "local") -> dict[str, str]:
+    """Spark confs of a driver with this master, without the JARs."""
     return {
+        **(_one_machine() if master.startswith("local") else {}),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",
         **READING,
         **WRITE_SETTINGS,
         **log_store.SETTINGS,
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.adaptive.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
         # A recursion on the smaller side of a join may run for longer than the default 5 minutes.
         "spark.sql.broadcastTimeout": "3600",
-        # Every hash table begins with a page, by default 64 MB of a heap of 2 GB: a dozen small
-        # joins caused a garbage collection.
-        "spark.buffer.pageSize": "2m",
         # The broadcast side of a join should be small: the default, 8 GB, exceeds the memory.
         "spark.sql.maxBroadcastTableSize": f"{_memory_mb() // 4}m",
         # Above this number of files, Spark lists them in a job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MOST_FILES),
-        # Number of tasks in which VACUUM lists folders. The default is 10,000: 17 s for a table of
-        # four files, which two tasks list in 0.8 s.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(os.cpu_count() or 2),
         # A missing file must fail the refresh.
         "spark.sql.files.ignoreMissingFiles": "false",
         # Text between quotes is data: `${env:HOME}` must not be replaced.
@@ -174,8 +167,22 @@ def spark_settings() -> dict[str, str]:
         "spark.log.level": "ERROR",
         "spark.sql.warehouse.dir": str(home() / "warehouse"),
         "spark.driver.memory": driver_memory(),
+    }
+
+
+def _one_machine() -> dict[str, str]:
+    """The confs of a Spark whose driver and executors are one process."""
+    return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",
+        # Every hash table begins with a page, by default 64 MB of a heap of 2 GB: a dozen small
+        # joins caused a garbage collection.
+        "spark.buffer.pageSize": "2m",
+        # Number of tasks in which VACUUM lists folders. The default is 10,000: 17 s for a table of
+        # four files, which two tasks list in 0.8 s.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(os.cpu_count() or 2),
     }
 
 

@@ -423,6 +423,12 @@ def _clone(spark: SparkSession) -> SparkSession:
 
     of_any_kind: Any = spark
     if is_connect(spark):
+        if not hasattr(of_any_kind, "cloneSession"):
+            raise EnvironmentProblem(
+                "a given session of Spark Connect 4.0 cannot be cloned",
+                why="a refresh needs settings of its own, which it does not set on your session",
+                fix="pass the address of the server instead, or install pyspark 4.1 or newer",
+            )
         return of_any_kind.cloneSession()
     return SparkSession(spark.sparkContext, of_any_kind._jsparkSession.cloneSession())
 

@@ -187,7 +187,7 @@ def _one_machine() -> dict[str, str]:
 
 
 def delta_settings() -> dict[str, str]:
-    """The confs that a classic session of Spark 4.2 needs to refresh stream tables.
+    """The confs that a classic session needs to refresh stream tables.
 
     For a session that is built elsewhere, as by `LazyPySparkResource`: Delta's JARs, the log store
     that commits safely to S3, and what refreshes rely on. Its owner chooses memory and partitions.

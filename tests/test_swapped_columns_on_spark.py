@@ -70,9 +70,7 @@ def test_a_refresh_that_is_checked(lake: Lake, most: int | None) -> None:
     assert delta.stored(lake, "pair", ["a", "b"]) == {("10", "1"): 1, ("20", "2"): 2}
     assert rows_in_order(lake.read("pair"), "a, b") == [(10, 1), (20, 2), (20, 2)]
     source = f"delta.`{lake.location('t')}`"
-    assert delta.outputs(lake.access.session("x").spark, lake, f"SELECT b, a FROM {source}") == [
-        "b", "a"
-    ]  # fmt: skip
+    assert delta.outputs(lake, f"SELECT b, a FROM {source}") == ["b", "a"]
 
 
 @pytest.mark.usefixtures("swap")
@@ -112,19 +110,15 @@ def test_stream_tables_of_an_object_store(spark: SparkSession, tmp_path: Path) -
 @pytest.mark.usefixtures("swap")
 def test_a_case_on_delta(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
-        test_cases_on_delta.test_every_case(
-            CASE, True, Database(), spark, Lake(tmp_path, spark=spark)
-        )
+        test_cases_on_delta.test_every_case(CASE, True, Database(), Lake(tmp_path, spark=spark))
 
 
 @pytest.mark.parametrize("swap", [False, True])
-def test_a_case_as_a_subscription(
-    swap: bool, lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_case_as_a_subscription(swap: bool, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     if swap:
         swapped.swap_what_is_given_out(monkeypatch)
     with fails(swap):
-        test_queries.changes_as_the_case_says(CASE, Database(), spark, lake)
+        test_queries.test_every_case(CASE, Database(), lake)
 
 
 @pytest.mark.usefixtures("swap")

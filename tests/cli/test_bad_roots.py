@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,7 +81,16 @@ def test_a_broken_pipe_of_the_work_is_told(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
 def test_a_full_output_is_no_full_disk_of_a_table(place: Path) -> None:
-    command = ["streamtables", "validate", "--root", str(place), "--tables", str(place / "tables")]
+    command = [
+        sys.executable,
+        "-m",
+        "dagster_streamtables.cli",
+        "validate",
+        "--root",
+        str(place),
+        "--tables",
+        str(place / "tables"),
+    ]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+import pyarrow.fs as fs
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
@@ -25,6 +26,7 @@ from dagster_streamtables.runtime.delta.table_locations import commit_file, file
 from dagster_streamtables.runtime.errors.environment_errors import store_problem
 from dagster_streamtables.runtime.errors.error_translation import is_lasting, may_pass
 from dagster_streamtables.runtime.observe.controls import Controls
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from dagster_streamtables.runtime.storage.documents import Ledger, OvertakenAppend
 from object_store.replicating import append, held, replicating
 from qa.object_store.faults import Faults
@@ -64,6 +66,49 @@ def test_a_version_begins_with_a_commit_or_a_checkpoint(store: AuditedStore) -> 
     assert logs.at(place, 1) is None
     found = logs.at(place, 2)
     assert found is not None and found.adds.num_rows == 3
+
+
+def requests(store: AuditedStore) -> int:
+    return sum(store.counts(BUCKET).values())
+
+
+def test_a_log_without_changes_costs_few_requests(store: AuditedStore) -> None:
+    """As many as docs/object_stores.md says."""
+    places = {name: store.root(f"quiet/{name}") for name in ("a", "b")}
+    for place in places.values():
+        append(store, place, (1, 10))
+    logs, latest = Logs(store.options), LatestVersions(places.__getitem__, store.options)
+    opened = logs.newest(places["a"])
+    logs.newest(places["a"])
+    latest.heads(places)
+    before = requests(store)
+    assert logs.newest(places["a"]) is opened
+    assert requests(store) == before + 3
+    latest.heads(places)  # within a minute, only the next commits are asked for
+    latest.heads(places)
+    assert requests(store) <= before + 3 + 2 * 3 + 2 * 1
+    before = requests(store)
+    assert all(latest.heads(places).values())
+    assert requests(store) == before + 2
+
+
+def test_another_table_in_the_place_of_one_is_noticed(store: AuditedStore) -> None:
+    """Though its first commit has the same size, and may be of the same second."""
+    place = store.root("replaced/orders")
+    append(store, place, (1, 10))
+    logs, latest = Logs(store.options), LatestVersions(lambda _: place, store.options)
+    first, head = logs.newest(place), latest.head("orders")
+    assert first is not None
+    first_id = first.id
+    files = files_below(place, store.options)
+    for info in files.get_file_info(fs.FileSelector("_delta_log")):
+        files.delete_file(info.path)
+    append(store, place, (2, 20))
+    second = logs.newest(place)
+    assert second is not None and second.version == 0
+    assert second.id != first_id
+    latest._sure_until.clear()  # a minute later
+    assert latest.head("orders") != head
 
 
 def test_of_two_writers_of_a_version_one_succeeds(store: AuditedStore) -> None:

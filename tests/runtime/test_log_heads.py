@@ -11,6 +11,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from dagster_streamtables.runtime.model.table_state import SourceState, StreamTableState
+from dagster_streamtables.runtime.observe import latest_versions
 from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from runtime.orders import ACCOUNT
 
@@ -42,8 +43,11 @@ def frontier(heads: LatestVersions) -> Mapping[str, int] | None:
 
 
 @pytest.fixture(params=["path", "uri"])
-def heads(request: pytest.FixtureRequest, tmp_path: Path) -> LatestVersions:
+def heads(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> LatestVersions:
     """Of tables below a folder, and of the same folder as an object store has it."""
+    monkeypatch.setattr(latest_versions, "_SURE", 0.0)
     root = f"file://{tmp_path}" if request.param == "uri" else str(tmp_path)
     return LatestVersions(lambda name: f"{root}/{name}")
 
@@ -74,6 +78,18 @@ def test_a_table_that_was_made_again_is_another_one(heads: LatestVersions, tmp_p
     assert (newest(heads), frontier(heads)) == (2, None)
 
 
+def test_a_new_commit_of_another_table_is_not_taken_for_the_next_one(tmp_path: Path) -> None:
+    """Within the minute in which an object store is not asked for the last one."""
+    heads = LatestVersions(lambda name: f"file://{tmp_path}/{name}")
+    write(tmp_path / "t", state=at(7))
+    assert (newest(heads), frontier(heads)) == (0, {"orders": 7})
+    shutil.rmtree(tmp_path / "t")
+    assert newest(heads) == 0
+    write(tmp_path / "t")
+    write(tmp_path / "t")
+    assert (newest(heads), frontier(heads)) == (1, None)
+
+
 def test_the_frontier_is_in_the_newest_commit_that_carries_one(
     heads: LatestVersions, tmp_path: Path
 ) -> None:
@@ -99,7 +115,6 @@ def test_a_log_without_its_first_commits_is_read(heads: LatestVersions, tmp_path
 
 def test_a_log_that_cannot_be_read_is_left_out_of_many(tmp_path: Path) -> None:
     write(tmp_path / "good")
-    write(tmp_path / "bad")
-    (tmp_path / "bad" / "_delta_log" / f"{0:020d}.json").write_text("{ this is no commit")
-    heads = LatestVersions(lambda name: f"file://{tmp_path}/{name}")
+    (tmp_path / "bad" / "_delta_log" / f"{0:020d}.json").mkdir(parents=True)
+    heads = LatestVersions(lambda name: f"{tmp_path}/{name}")
     assert [*heads.heads(["good", "bad"])] == ["good"]

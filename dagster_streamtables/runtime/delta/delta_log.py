@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -34,6 +35,9 @@ from dagster_streamtables.runtime.delta.table_schema import (
 )
 from dagster_streamtables.runtime.errors.error_translation import translate_log_errors
 from dagster_streamtables.runtime.errors.table_errors import empty
+
+_MOST, _SMALL = 100, 65_536
+"""How many commits of a log in an object store are kept, and the bytes of the largest."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,11 @@ class TableLog:
     location: str
     _table: DeltaTable
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    _contents: dict[int, bytes] = field(default_factory=lambda: {}, repr=False, compare=False)
+    """Commits that were read from an object store."""
+    _transactions: dict[str, int | None] = field(
+        default_factory=lambda: {}, repr=False, compare=False
+    )
 
     @cached_property
     def version(self) -> int:
@@ -117,9 +126,23 @@ class TableLog:
         values = [column.to_pylist() for column in columns if column is not None]
         return digest(json.dumps(sorted(zip(*values, strict=True))).encode())
 
+    def mark(self) -> Mark | str | None:
+        """What tells its commit from one of another table, or of a restored copy, in its place: the
+        mark of the file, or in an object store, whose times are whole seconds, the digest of the
+        content; None if it was deleted. Read anew each time."""
+        if isinstance(self._log, LocalLog):
+            return self._log.mark(self.version)
+        content = self._log.read(self.version)
+        return None if content is None else digest(self._keep(self.version, content))
+
+    def is_newest(self, mark: Mark | str | None) -> bool:
+        """Whether its commit still has a mark, and none came after it."""
+        same = mark is not None and self.mark() == mark
+        return same and not self._log.has(self.version + 1)
+
     def commit_at(self, version: int) -> str | None:
         """A digest of the commit of a version; None if it was deleted or does not exist yet."""
-        content = self._log.read(version)
+        content = self._content(version)
         return None if content is None else digest(content)
 
     def has(self, snapshot: Snapshot) -> bool:
@@ -144,11 +167,14 @@ class TableLog:
 
     def transaction(self, application: str) -> int | None:
         """The newest transaction number of an application."""
-        try:
-            return self._table.transaction_version(application)
-        except DeltaError:
-            # delta-rs reads the log only now; a checkpoint may have replaced commits since.
-            return self.to_write().transaction_version(application)
+        if application not in self._transactions:
+            try:
+                found = self._table.transaction_version(application)
+            except DeltaError:
+                # delta-rs reads the log only now; a checkpoint may have replaced commits since.
+                found = self.to_write().transaction_version(application)
+            self._transactions[application] = found
+        return self._transactions[application]
 
     @cached_property
     def arrow_schema(self) -> Any:
@@ -284,10 +310,19 @@ class TableLog:
 
     def actions_at(self, version: int) -> Commit | None:
         """The commit that made a version; None if it was deleted."""
-        content = self._log.read(version)
+        content = self._content(version)
         if content is None:
             return None
         return actions_of(content, f"{self.location}/{commit_file(version)}")
+
+    def _content(self, version: int) -> bytes | None:
+        content = self._contents.get(version) or self._log.read(version)
+        return None if content is None else self._keep(version, content)
+
+    def _keep(self, version: int, content: bytes) -> bytes:
+        if is_remote(self.location) and len(content) <= _SMALL and len(self._contents) < _MOST:
+            self._contents.setdefault(version, content)
+        return content
 
     @property
     def is_whole(self) -> bool:
@@ -328,15 +363,14 @@ class Logs:
 
     def __init__(self, storage_options: Mapping[str, str] | None = None) -> None:
         self.storage_options = storage_options
-        self._kept: dict[str, tuple[TableLog, Mark | None]] = {}
+        self._kept: dict[str, tuple[TableLog, Mark | str | None]] = {}
 
     def newest(self, location: str) -> TableLog | None:
         """The table at its newest version; None if missing."""
         kept, mark = self._kept.get(location, (None, None))
-        # The location may have another table by now, or a restored copy.
-        same = kept is not None and mark is not None and mark == _mark(location, kept.version)
-        if kept is not None and same and _mark(location, kept.version + 1) is None:
-            return kept
+        with suppress(OSError, DeltaError):  # if the log cannot be read, opening it says why
+            if kept is not None and kept.is_newest(mark):
+                return kept
         options = dict(self.storage_options or {}) or None
         with translate_log_errors(location):
             try:
@@ -344,8 +378,8 @@ class Logs:
             except TableNotFoundError:
                 return None
         log = TableLog(location, table, self.storage_options)
-        mark = _mark(location, log.version)
-        if mark is not None and not mark.size:
+        mark = log.mark()
+        if isinstance(mark, Mark) and not mark.size:
             raise empty(f"{location}/{commit_file(log.version)}")
         self._kept[location] = log, mark
         return log
@@ -367,8 +401,3 @@ class Logs:
 
     def forget(self, location: str) -> None:
         self._kept.pop(location, None)
-
-
-def _mark(location: str, version: int) -> Mark | None:
-    """The mark of a commit; None if it was deleted, or is in an object store."""
-    return None if is_remote(location) else LocalLog(location).mark(version)

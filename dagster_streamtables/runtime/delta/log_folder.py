@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from dagster_streamtables.runtime.delta.arrow import fs
@@ -60,6 +59,9 @@ class LocalLog:
         except FileNotFoundError:
             return None
         return Mark(found.st_ino, found.st_mtime_ns, found.st_size)
+
+    def has(self, version: int) -> bool:
+        return self.mark(version) is not None
 
     def begins_before(self, version: int) -> bool:
         """Whether the log has the beginning of a version: a checkpoint, or commit 0.
@@ -111,10 +113,8 @@ class RemoteLog:
         self._given = files
 
     def newest(self) -> int | None:
-        try:
-            return DeltaTable(self._location, storage_options=self._options or None).version()
-        except TableNotFoundError:
-            return None
+        found = self.list_newest()
+        return None if found is None else found[0]
 
     def list_newest(self) -> tuple[int, Mark] | None:
         """The newest version and its mark, by one listing of the whole log; None if missing."""
@@ -131,6 +131,14 @@ class RemoteLog:
     def mark(self, version: int) -> Mark | None:
         [found] = self._files.get_file_info([commit_file(version)])
         return None if found.type.name == "NotFound" else Mark(0, found.mtime_ns, found.size)
+
+    def has(self, version: int) -> bool:
+        """Whether a commit exists. One request; `mark` sends two more for one that does not."""
+        try:
+            self._files.open_input_file(commit_file(version)).close()
+        except FileNotFoundError:
+            return False
+        return True
 
     def begins_before(self, version: int) -> bool:
         if self.mark(0) is not None:

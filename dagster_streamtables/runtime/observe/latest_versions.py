@@ -2,14 +2,14 @@
 
 A sensor asks every few seconds about hundreds of tables, of which few changed. So each log folder
 is listed once, and afterwards only the end of the log is checked: is the newest known commit still
-the same file, and is there a next one? Only a commit that is new is read. No snapshot of a table is
+the same, and is there a next one? Only a commit that is new is read. No snapshot of a table is
 built or kept.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,6 +30,9 @@ from dagster_streamtables.runtime.delta.table_schema import digest
 from dagster_streamtables.runtime.model.refresh_work import HeadWithState
 from dagster_streamtables.runtime.model.table_state import StreamTableState
 
+_SURE = 60.0
+"""Seconds between two looks whether a log in an object store without a new commit has still its
+newest one: a table is rarely dropped, and a refresh asks anyway."""
 _AT_ONCE = 16
 """Number of logs in an object store that are read concurrently: each takes a round trip."""
 
@@ -39,8 +42,8 @@ _Answer = TypeVar("_Answer")
 @dataclass(frozen=True)
 class _End:
     version: int
-    mark: Mark | None
-    """The mark of the newest commit: a table that was dropped and recreated has another one."""
+    mark: Mark | str | None
+    """Of the newest commit, as of `_mark`: a table that was dropped and recreated has another."""
 
 
 _Newest = tuple[Head, StreamTableState | None]
@@ -60,6 +63,7 @@ class LatestVersions:
         self._location = functools.cache(location)
         self._options = dict(storage_options or {})
         self._folders: dict[str, LocalLog | RemoteLog] = {}
+        self._sure_until: dict[str, float] = {}
         self._seen: dict[str, _End] = {}
         self._newest: dict[str, tuple[_End, _Newest]] = {}
         self._find_state: dict[str, tuple[_End, HeadWithState | None]] = {}
@@ -110,30 +114,48 @@ class LatestVersions:
 
     def _end(self, folder: LocalLog | RemoteLog, location: str) -> _End | None:
         end = self._seen.pop(location, None)
+        now = time.monotonic()
+        sure = isinstance(folder, RemoteLog) and now < self._sure_until.get(location, 0.0)
+        if end is None or not sure or folder.has(end.version + 1):
+            end = self._follow(folder, end)
+            self._sure_until[location] = now + _SURE
+        if end is not None:
+            self._seen[location] = end
+        return end
+
+    def _follow(self, folder: LocalLog | RemoteLog, end: _End | None) -> _End | None:
+        """The end of a log now, from its last known one."""
         if end is not None and self._goes_on(folder, end):
-            newest, mark = end.version, end.mark
+            known = newest = end.version
+            mark = end.mark
         else:
-            newest = folder.newest()
-            if newest is None:
+            found = folder.newest()
+            if found is None:
                 return None
-            mark = folder.mark(newest)
-        for version in itertools.count(newest + 1):
-            following = folder.mark(version)
-            if following is None:
-                break
-            newest, mark = version, following
-        self._seen[location] = found = _End(newest, mark)
-        return found
+            known = newest = found
+            mark = _mark(folder, newest)
+        while folder.has(newest + 1):
+            newest += 1
+        return _End(newest, mark if newest == known else _mark(folder, newest))
 
     @staticmethod
     def _goes_on(folder: LocalLog | RemoteLog, end: _End) -> bool:
-        return end.mark is not None and folder.mark(end.version) == end.mark
+        return end.mark is not None and _mark(folder, end.version) == end.mark
 
     def _folder(self, name: str) -> LocalLog | RemoteLog:
         location = self._location(name)
         if location not in self._folders:
             self._folders[location] = log_at_place(location, self._options)
         return self._folders[location]
+
+
+def _mark(folder: LocalLog | RemoteLog, version: int) -> Mark | str | None:
+    """The mark of a commit, or in an object store, whose times are whole seconds, the digest of its
+    content; None if it was deleted."""
+    if isinstance(folder, LocalLog):
+        return folder.mark(version)
+    content = folder.read(version)
+    return None if content is None else digest(content)
 
 
 def answers(

@@ -89,7 +89,11 @@ def _with_setting(lines: list[str], name: str, said: str | None) -> list[str]:
         if said is None:
             return lines
         place = max((n for n, (key, _) in enumerate(header, 1) if key), default=0)
-        return [*lines[:place], said + _ending(lines), *lines[place:]]
+        ending = _ending(lines)
+        # A comment below a description continues it, unless an empty one stands between.
+        comment = name == "description" and lines[place : len(header)][:1]
+        apart = ["--" + ending] if comment and comment[0].strip(" -\r\n\t") else []
+        return [*lines[:place], said + ending, *apart, *lines[place:]]
     place = places[0]
     end = place + 1
     while end < len(header) and header[end] == (name, None):  # it is continued

@@ -45,6 +45,12 @@ QUERY = "SELECT id -- schedule: not mine\nFROM t  \n"
             id="a description of several lines",
         ),
         pytest.param(
+            "-- schedule: 5m\n-- Ask Ann first.\n" + QUERY,
+            {"description": "what was paid"},
+            "-- schedule: 5m\n-- description: what was paid\n--\n-- Ask Ann first.\n" + QUERY,
+            id="a description above a comment",
+        ),
+        pytest.param(
             "-- description: one\n-- two\n" + QUERY,
             {"mode": "FULL"},
             "-- description: one\n-- two\n-- mode: FULL\n" + QUERY,

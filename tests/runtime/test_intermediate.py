@@ -173,8 +173,7 @@ def test_rows_that_are_too_many_to_be_sent_around(lake: Lake) -> None:
         "spark.sql.maxBroadcastTableSize": "10k",
         "spark.sql.autoBroadcastJoinThreshold": "-1",
     }
-    limited = {f"spark.sql.{name}": value for name, value in limits.items()}
-    with settings_for_now(session(lake), limited):
+    with settings_for_now(session(lake), limits):
         done = lake.refresh(table)
 
     assert done.action is Action.FULL

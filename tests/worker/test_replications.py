@@ -110,10 +110,10 @@ def test_a_disabled_replication_and_a_publisher_that_hangs_hold_up_nobody(
     asked, go = threading.Event(), threading.Event()
     whole = Replications.lag
 
-    def slow(self: Replications, name: str) -> Lag:
+    def slow(self: Replications, name: str, *, stopped: bool = True) -> Lag:
         asked.set()
         assert go.wait(300)
-        return whole(self, name)
+        return whole(self, name, stopped=stopped)
 
     monkeypatch.setattr(Replications, "lag", slow)
     turns(worker, asked.is_set)

@@ -87,6 +87,7 @@ class TableLog:
     _transactions: dict[str, int | None] = field(
         default_factory=lambda: {}, repr=False, compare=False
     )
+    """Those that were asked for: delta-rs reads the log anew for each."""
 
     @cached_property
     def version(self) -> int:
@@ -126,18 +127,9 @@ class TableLog:
         values = [column.to_pylist() for column in columns if column is not None]
         return digest(json.dumps(sorted(zip(*values, strict=True))).encode())
 
-    def mark(self) -> Mark | str | None:
-        """What tells its commit from one of another table, or of a restored copy, in its place: the
-        mark of the file, or in an object store, whose times are whole seconds, the digest of the
-        content; None if it was deleted. Read anew each time."""
-        if isinstance(self._log, LocalLog):
-            return self._log.mark(self.version)
-        content = self._log.read(self.version)
-        return None if content is None else digest(self._keep(self.version, content))
-
-    def is_newest(self, mark: Mark | str | None) -> bool:
-        """Whether its commit still has a mark, and none came after it."""
-        same = mark is not None and self.mark() == mark
+    def is_newest(self, identity: Mark | str | None) -> bool:
+        """Whether its commit still has an identity, and none came after it."""
+        same = identity is not None and self._log.identity(self.version) == identity
         return same and not self._log.has(self.version + 1)
 
     def commit_at(self, version: int) -> str | None:
@@ -317,11 +309,9 @@ class TableLog:
 
     def _content(self, version: int) -> bytes | None:
         content = self._contents.get(version) or self._log.read(version)
-        return None if content is None else self._keep(version, content)
-
-    def _keep(self, version: int, content: bytes) -> bytes:
-        if is_remote(self.location) and len(content) <= _SMALL and len(self._contents) < _MOST:
-            self._contents.setdefault(version, content)
+        room = is_remote(self.location) and len(self._contents) < _MOST
+        if content is not None and room and len(content) <= _SMALL:
+            self._contents[version] = content
         return content
 
     @property
@@ -367,9 +357,9 @@ class Logs:
 
     def newest(self, location: str) -> TableLog | None:
         """The table at its newest version; None if missing."""
-        kept, mark = self._kept.get(location, (None, None))
+        kept, identity = self._kept.get(location, (None, None))
         with suppress(OSError, DeltaError):  # if the log cannot be read, opening it says why
-            if kept is not None and kept.is_newest(mark):
+            if kept is not None and kept.is_newest(identity):
                 return kept
         options = dict(self.storage_options or {}) or None
         with translate_log_errors(location):
@@ -378,10 +368,11 @@ class Logs:
             except TableNotFoundError:
                 return None
         log = TableLog(location, table, self.storage_options)
-        mark = log.mark()
-        if isinstance(mark, Mark) and not mark.size:
+        # In an object store it is the digest, which a refresh asks for, too.
+        identity = log.commit if is_remote(location) else LocalLog(location).mark(log.version)
+        if isinstance(identity, Mark) and not identity.size:
             raise empty(f"{location}/{commit_file(log.version)}")
-        self._kept[location] = log, mark
+        self._kept[location] = log, identity
         return log
 
     def at(self, location: str, version: int) -> TableLog | None:

@@ -22,6 +22,7 @@ from dagster_streamtables.runtime.delta.table_locations import (
     log_folder,
     version_of,
 )
+from dagster_streamtables.runtime.delta.table_schema import digest
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
@@ -60,6 +61,9 @@ class LocalLog:
             return None
         return Mark(found.st_ino, found.st_mtime_ns, found.st_size)
 
+    identity = mark
+    """What tells a commit from one of another table, or of a restored copy, in its place."""
+
     def has(self, version: int) -> bool:
         return self.mark(version) is not None
 
@@ -69,7 +73,7 @@ class LocalLog:
         Without either, delta-rs takes the files of the remaining commits for the whole table, if
         one of them has the schema (1.6.6).
         """
-        if self.mark(0) is not None:
+        if self.has(0):
             return True
         return _has_checkpoint(os.listdir(log_folder(self._location)), version)  # noqa: PTH208
 
@@ -132,6 +136,12 @@ class RemoteLog:
         [found] = self._files.get_file_info([commit_file(version)])
         return None if found.type.name == "NotFound" else Mark(0, found.mtime_ns, found.size)
 
+    def identity(self, version: int) -> str | None:
+        """The digest of a commit: the times of a store are whole seconds, so the mark may be that
+        of another commit of the same size; None if it was deleted or does not exist yet."""
+        content = self.read(version)
+        return None if content is None else digest(content)
+
     def has(self, version: int) -> bool:
         """Whether a commit exists. One request; `mark` sends two more for one that does not."""
         try:
@@ -141,7 +151,7 @@ class RemoteLog:
         return True
 
     def begins_before(self, version: int) -> bool:
-        if self.mark(0) is not None:
+        if self.has(0):
             return True
         listed = self._files.get_file_info(fs.FileSelector(FOLDER))
         return _has_checkpoint([each.base_name for each in listed], version)

@@ -42,8 +42,8 @@ _Answer = TypeVar("_Answer")
 @dataclass(frozen=True)
 class _End:
     version: int
-    mark: Mark | str | None
-    """Of the newest commit, as of `_mark`: a table that was dropped and recreated has another."""
+    identity: Mark | str | None
+    """Of the newest commit: a table that was dropped and recreated has another."""
 
 
 _Newest = tuple[Head, StreamTableState | None]
@@ -107,7 +107,7 @@ class LatestVersions:
 
     def _read(self, folder: LocalLog | RemoteLog, location: str, end: _End) -> _Newest:
         before, newest = self._newest.get(location, (None, None))
-        if newest is None or before != end or end.mark is None:
+        if newest is None or before != end or end.identity is None:
             newest = _newest(folder, location, end.version, self._options)
             self._newest[location] = end, newest
         return newest
@@ -125,37 +125,25 @@ class LatestVersions:
 
     def _follow(self, folder: LocalLog | RemoteLog, end: _End | None) -> _End | None:
         """The end of a log now, from its last known one."""
-        if end is not None and self._goes_on(folder, end):
-            known = newest = end.version
-            mark = end.mark
-        else:
-            found = folder.newest()
-            if found is None:
+        if end is None or not self._goes_on(folder, end):
+            version = folder.newest()
+            if version is None:
                 return None
-            known = newest = found
-            mark = _mark(folder, newest)
+            end = _End(version, folder.identity(version))
+        newest = end.version
         while folder.has(newest + 1):
             newest += 1
-        return _End(newest, mark if newest == known else _mark(folder, newest))
+        return end if newest == end.version else _End(newest, folder.identity(newest))
 
     @staticmethod
     def _goes_on(folder: LocalLog | RemoteLog, end: _End) -> bool:
-        return end.mark is not None and _mark(folder, end.version) == end.mark
+        return end.identity is not None and folder.identity(end.version) == end.identity
 
     def _folder(self, name: str) -> LocalLog | RemoteLog:
         location = self._location(name)
         if location not in self._folders:
             self._folders[location] = log_at_place(location, self._options)
         return self._folders[location]
-
-
-def _mark(folder: LocalLog | RemoteLog, version: int) -> Mark | str | None:
-    """The mark of a commit, or in an object store, whose times are whole seconds, the digest of its
-    content; None if it was deleted."""
-    if isinstance(folder, LocalLog):
-        return folder.mark(version)
-    content = folder.read(version)
-    return None if content is None else digest(content)
 
 
 def answers(

@@ -36,7 +36,7 @@ from rich.table import Table
 
 from benchmarks.results import CONSOLE, Figure, Results
 from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource
-from dagster_streamtables.orchestration.automation.tick import SensorSettings, evaluate
+from dagster_streamtables.orchestration.automation.tick import SensorSettings, TickMemory, evaluate
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog, build_catalog
 from dagster_streamtables.orchestration.catalog.node_assets import NodeAssets
@@ -95,11 +95,11 @@ def _kinds(
     ticks: int,
     profile: bool,
 ) -> Iterator[tuple[str, dg.SensorResult, float]]:
-    heads, later = LatestVersions(resource.logs().location), datetime.now(UTC) + timedelta(hours=2)
+    memory, later = TickMemory(resource.logs()), datetime.now(UTC) + timedelta(hours=2)
 
     def tick(now: datetime) -> dg.SensorResult:
         return evaluate(
-            NodeAssets(catalog), instance, resource.logs(), now=now, cursor=cursor, heads=heads
+            NodeAssets(catalog), instance, resource.logs(), now=now, cursor=cursor, memory=memory
         )
 
     cursor: str | None = None
@@ -113,7 +113,10 @@ def _kinds(
         _append(root, source)
     yield "all moved", *_timed(lambda: tick(later), ticks)
     for entry in catalog.entries[:_FAILED_RUNS]:
-        tags = {SENSOR_TAG: SensorSettings().name, DEFINITIONS_TAG: catalog.fingerprint}
+        tags = {
+            SENSOR_TAG: SensorSettings().name,
+            DEFINITIONS_TAG: NodeAssets(catalog).nodes.fingerprint,
+        }
         selection = frozenset({entry.key})
         create_run_for_test(
             instance, status=DagsterRunStatus.FAILURE, tags=tags, asset_selection=selection

@@ -196,7 +196,7 @@ def test_the_equality_check_says_which_part_it_compared(checked: Checked, write:
     assert found.passed
     assert found.metadata[metadata.PART].value == 0.5
     seed = found.metadata[metadata.SEED].value
-    assert f"a sample of 50.00% of the rows, by customer, seed {seed}" in (found.description or "")
+    assert f"a sample of 50% of the rows, by customer, seed {seed}" in (found.description or "")
     assert checked.run(EQUALITY)["totals"].metadata[metadata.SEED].value != seed
 
 

@@ -94,7 +94,7 @@ class History:
         self._compare(theirs, ours)
         self.stops = len(theirs.stopped)
         theirs.end()
-        self.here.let_go()
+        self.here.drop()
 
     def _compare(self, theirs: Subscription, ours: Replica) -> None:
         for name, columns in self.columns.items():

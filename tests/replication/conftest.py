@@ -31,4 +31,4 @@ def server() -> Iterator[LogicalServer]:
 def database(server: LogicalServer) -> Iterator[Database]:
     database = Database.create(server, f"d{next(NUMBERS)}")
     yield database
-    database.let_go()
+    database.drop()

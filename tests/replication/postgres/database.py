@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from dagster_streamtables.replication.postgres.postgres_publisher import Postgre
 SETTINGS = """
 wal_level = logical
 fsync = off
+max_wal_size = 128MB
 max_replication_slots = 20
 max_wal_senders = 20
 max_prepared_transactions = 5
@@ -80,12 +81,14 @@ class Database:
         database._elsewhere(f"CREATE DATABASE {name}")
         return database
 
-    def let_go(self) -> None:
-        """Its slots. The database goes with the server, since to drop it takes a checkpoint."""
+    def drop(self) -> None:
+        """Drop it with its slots, unless a test left a transaction or a slot that is in use."""
         self._elsewhere(
             "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
             f"WHERE database = '{self.name}' AND NOT active"
         )
+        with suppress(psycopg.errors.ObjectInUse):
+            self._elsewhere(f"DROP DATABASE {self.name}{' WITH (FORCE)' * (VERSION >= 13)}")
 
     @contextmanager
     def guarded(self, password: str) -> Iterator[None]:

@@ -10,7 +10,7 @@ Exit codes:
         `subscribe` history that is no longer there
 """
 
-from dagster_streamtables.cli import (
+from dagster_streamtables.cli import (  # noqa: F401 - each adds its commands to the app
     check,
     doctor,
     orphans,
@@ -28,20 +28,4 @@ from dagster_streamtables.cli import (
 )
 from dagster_streamtables.cli.console import app
 
-__all__ = [
-    "app",
-    "check",
-    "doctor",
-    "orphans",
-    "publications",
-    "refresh",
-    "replication_declaration",
-    "replications",
-    "serve",
-    "slots",
-    "spark",
-    "status",
-    "subscribe",
-    "vacuum",
-    "worker",
-]
+__all__ = ["app"]

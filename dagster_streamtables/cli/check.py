@@ -23,7 +23,7 @@ from dagster_streamtables.cli.console import (
     show_json,
     show_values,
 )
-from dagster_streamtables.cli.grid import TableColumn, TableLayout
+from dagster_streamtables.cli.grid import TableLayout, columns
 from dagster_streamtables.cli.lake_project import LakeProject, require_declarations, sound
 from dagster_streamtables.declare.analysis import Problem, find_problems
 from dagster_streamtables.errors import QueryPosition, StreamTablesError, legible
@@ -32,12 +32,8 @@ from dagster_streamtables.runtime.model.definition import Explanation, planned_c
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 COMPARISONS = TableLayout(
-    TableColumn("table"),
-    TableColumn("equal"),
-    TableColumn("missing", number=True),
-    TableColumn("unexpected", number=True),
-    TableColumn("version", number=True),
-    TableColumn("took", number=True),
+    *columns("table", "equal"),
+    *columns("missing", "unexpected", "version", "took", number=True),
 )
 
 
@@ -167,10 +163,10 @@ def _show_comparisons(found: list[Comparison]) -> None:
         if each.columns:
             out.print(f"\nColumns of {each.table} differ: {each.columns}")
         if each.sample:
-            columns = TableLayout(*(TableColumn(name, text=True) for name in each.sample[0]))
+            layout = TableLayout(*columns(*each.sample[0], text=True))
             rows = [[str(value) for value in row.values()] for row in each.sample]
             out.print(f"\nRows of {each.table} that differ:")
-            out.print(columns.grid(rows))
+            out.print(layout.grid(rows))
 
 
 def _comparison(found: Comparison) -> tuple[str | Text, ...]:

@@ -23,7 +23,7 @@ from dagster_streamtables.cli.console import (
     plain,
     show_json,
 )
-from dagster_streamtables.cli.grid import TableColumn, TableLayout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, columns
 from dagster_streamtables.cli.lake_project import open_project
 from dagster_streamtables.runtime.delta.table_locations import TableNames
 from dagster_streamtables.runtime.doctor.examination import examine_table
@@ -37,18 +37,11 @@ _ADVICE = (
 )
 
 EXAMINATIONS = TableLayout(
-    TableColumn("table"),
-    TableColumn("verdict"),
-    TableColumn("versions"),
-    TableColumn("recent", number=True),
-    TableColumn("aborted", number=True),
-    TableColumn("not judged", number=True),
+    *columns("table", "verdict", "versions"),
+    *columns("recent", "aborted", "not judged", number=True),
 )
 FINDINGS = TableLayout(
-    TableColumn("table"),
-    TableColumn("in doubt"),
-    TableColumn("trace"),
-    TableColumn("verdict"),
+    *columns("table", "in doubt", "trace", "verdict"),
     TableColumn("count", number=True),
     TableColumn("found", text=True),
 )

@@ -47,6 +47,13 @@ class TableColumn:
     wide: bool = False
 
 
+def columns(
+    *names: str, number: bool = False, text: bool = False, wide: bool = False
+) -> list[TableColumn]:
+    """Columns that differ in their names only."""
+    return [TableColumn(name, number, text, wide) for name in names]
+
+
 @dataclass(frozen=True)
 class Grid:
     """Rows with a value for each column, and the first value as their name."""
@@ -99,9 +106,8 @@ class TableLayout:
     ) -> Grid:
         """The table of these rows, whose values include those of the wide columns."""
         shown = [number for number, each in enumerate(self.columns) if wide or not each.wide]
-        columns = [self.columns[number] for number in shown]
         made = [[_cell(row[number], self.columns[number]) for number in shown] for row in rows]
-        return Grid(columns, made, header)
+        return Grid([self.columns[number] for number in shown], made, header)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from dagster_streamtables.cli.console import (
     show_json,
     size,
 )
-from dagster_streamtables.cli.grid import TableColumn, TableLayout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, columns
 from dagster_streamtables.cli.lake_project import (
     LakeProject,
     no_declarations,
@@ -38,12 +38,10 @@ from dagster_streamtables.runtime.rename import RenameResult
 
 ORPHANS = TableLayout(
     TableColumn("table"),
-    TableColumn("rows", number=True),
-    TableColumn("size", number=True),
+    *columns("rows", "size", number=True),
     TableColumn("refreshed"),
     TableColumn("age", number=True),
-    TableColumn("read by", text=True),
-    TableColumn("to do", text=True),
+    *columns("read by", "to do", text=True),
 )
 
 

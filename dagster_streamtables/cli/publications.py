@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dagster_streamtables.cli.console import Commands, Json, Root, app, out, show_json
-from dagster_streamtables.cli.grid import TableColumn, TableLayout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, columns
 from dagster_streamtables.cli.lake_project import open_lake
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lake.publication import (
@@ -33,7 +33,8 @@ Operations = Annotated[
 ]
 
 PUBLICATIONS = TableLayout(
-    TableColumn("publication"), TableColumn("publishes"), TableColumn("tables", text=True)
+    *columns("publication", "publishes"),
+    TableColumn("tables", text=True),
 )
 
 

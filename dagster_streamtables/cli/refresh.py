@@ -27,7 +27,7 @@ from dagster_streamtables.cli.console import (
     plain,
     show_json,
 )
-from dagster_streamtables.cli.grid import TableColumn, TableLayout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, columns
 from dagster_streamtables.cli.lake_project import (
     LakeProject,
     open_lake,
@@ -42,12 +42,8 @@ from dagster_streamtables.runtime.drop import DropResult
 from dagster_streamtables.runtime.lake import Lake
 
 REFRESHES = TableLayout(
-    TableColumn("table"),
-    TableColumn("action"),
-    TableColumn("rows in", number=True, wide=True),
-    TableColumn("inserted", number=True, wide=True),
-    TableColumn("deleted", number=True, wide=True),
-    TableColumn("rows", number=True, wide=True),
+    *columns("table", "action"),
+    *columns("rows in", "inserted", "deleted", "rows", number=True, wide=True),
     TableColumn("took", number=True),
     TableColumn("reason", text=True),
 )

@@ -16,7 +16,7 @@ import typer
 
 from dagster_streamtables.amounts import duration
 from dagster_streamtables.cli.console import Json, Root, err, out, plain, show_json
-from dagster_streamtables.cli.grid import TableColumn, TableLayout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, columns
 from dagster_streamtables.cli.replications import (
     Name,
     open_replications,
@@ -164,7 +164,8 @@ def _pairs(option: str, texts: Sequence[str]) -> Mapping[str, str]:
 _Some = list[str] | None
 _NAMED = ("publications", "tables", "schemas")
 CHANGES = TableLayout(
-    TableColumn("setting"), TableColumn("before", text=True), TableColumn("after", text=True)
+    TableColumn("setting"),
+    *columns("before", "after", text=True),
 )
 
 

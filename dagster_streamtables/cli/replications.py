@@ -31,7 +31,7 @@ from dagster_streamtables.cli.console import (
     show_json,
     size,
 )
-from dagster_streamtables.cli.grid import TableColumn, TableLayout, pairs
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, columns, pairs
 from dagster_streamtables.cli.lake_project import open_lake
 from dagster_streamtables.replication.lifecycle.replication_manager import Replications
 from dagster_streamtables.replication.lifecycle.replication_report import (
@@ -46,19 +46,13 @@ REPLICATIONS = TableLayout(
     TableColumn("name"),
     TableColumn("from", text=True, wide=True),
     TableColumn("tables", number=True, wide=True),
-    TableColumn("state"),
-    TableColumn("refreshed"),
+    *columns("state", "refreshed"),
     TableColumn("errors", number=True, wide=True),
-    TableColumn("error", text=True),
-    TableColumn("warnings", text=True),
+    *columns("error", "warnings", text=True),
 )
 TABLES = TableLayout(
-    TableColumn("table"),
-    TableColumn("target"),
-    TableColumn("state"),
-    TableColumn("position", number=True),
-    TableColumn("version", number=True),
-    TableColumn("rows", number=True),
+    *columns("table", "target", "state"),
+    *columns("position", "version", "rows", number=True),
     TableColumn("error", text=True),
 )
 

@@ -26,9 +26,9 @@ from dagster_streamtables.cli.console import (
     show_json,
     size,
 )
-from dagster_streamtables.cli.grid import TableColumn, TableLayout, pairs
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, columns, pairs
 from dagster_streamtables.cli.lake_project import LakeProject, open_lake
-from dagster_streamtables.cli.slot_table import show_slots, slot_rows
+from dagster_streamtables.cli.slots import show_slots, slot_rows
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.observe.controls import FailedRefresh
 from dagster_streamtables.runtime.observe.monitor import ALERTS, MonitorEvent
@@ -45,42 +45,27 @@ _COLORS = {
 Number = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show this many, newest first.")]
 
 STATUS = TableLayout(
-    TableColumn("table"),
-    TableColumn("status"),
-    TableColumn("mode", wide=True),
-    TableColumn("schedule", wide=True),
-    TableColumn("data as of", wide=True),
+    *columns("table", "status"),
+    *columns("mode", "schedule", "data as of", wide=True),
     TableColumn("staleness"),
-    TableColumn("rows", number=True, wide=True),
-    TableColumn("size", number=True, wide=True),
-    TableColumn("behind", number=True, wide=True),
+    *columns("rows", "size", "behind", number=True, wide=True),
     TableColumn("error", text=True),
 )
 SOURCES = TableLayout(
     TableColumn("source"),
-    TableColumn("reflects", number=True),
-    TableColumn("newest", number=True),
-    TableColumn("bytes behind", number=True),
-    TableColumn("feed"),
-    TableColumn("read by"),
-    TableColumn("since"),
+    *columns("reflects", "newest", "bytes behind", number=True),
+    *columns("feed", "read by", "since"),
     TableColumn("lost", text=True),
 )
 INTERMEDIATES = TableLayout(
     TableColumn("intermediate table"),
-    TableColumn("version", number=True),
-    TableColumn("rows", number=True),
-    TableColumn("size", number=True),
-    TableColumn("files", number=True),
+    *columns("version", "rows", "size", "files", number=True),
 )
 HISTORY = TableLayout(
-    TableColumn("time"),
-    TableColumn("action"),
+    *columns("time", "action"),
     TableColumn("rows in", number=True, wide=True),
-    TableColumn("inserted", number=True),
-    TableColumn("deleted", number=True),
-    TableColumn("seconds", number=True, wide=True),
-    TableColumn("version", number=True, wide=True),
+    *columns("inserted", "deleted", number=True),
+    *columns("seconds", "version", number=True, wide=True),
     TableColumn("frontier", text=True, wide=True),
     TableColumn("reason", text=True),
 )
@@ -88,18 +73,12 @@ STATISTICS = TableLayout(
     TableColumn("table"),
     TableColumn("since", wide=True),
     TableColumn("refreshes", number=True),
-    TableColumn("rows in", number=True, wide=True),
-    TableColumn("inserted", number=True, wide=True),
-    TableColumn("deleted", number=True, wide=True),
-    TableColumn("median", number=True),
-    TableColumn("p95", number=True),
-    TableColumn("most", number=True),
+    *columns("rows in", "inserted", "deleted", number=True, wide=True),
+    *columns("median", "p95", "most", number=True),
     TableColumn("actions", text=True, wide=True),
 )
 EVENTS = TableLayout(
-    TableColumn("time"),
-    TableColumn("table"),
-    TableColumn("event"),
+    *columns("time", "table", "event"),
     TableColumn("message", text=True),
 )
 

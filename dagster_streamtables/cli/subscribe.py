@@ -18,7 +18,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 import typer
 
 from dagster_streamtables.changes.clock.clock import AtLeast, bound
-from dagster_streamtables.changes.output.output_options import Debezium, Envelope, Upsert
+from dagster_streamtables.changes.output.output_options import ENVELOPES, Envelope
 from dagster_streamtables.changes.output.row_formats import FORMATS, Format
 from dagster_streamtables.changes.subscription import Subscription, subscribe as subscribed
 from dagster_streamtables.cli.console import (
@@ -197,9 +197,7 @@ def _require_fitting(given: dict[str, Any]) -> None:
 
 
 def _envelope(kind: str | None, key: Sequence[str] | None) -> Envelope | None:
-    if kind is None:
-        return None
-    return (Upsert if kind == "upsert" else Debezium)(split_list(key))
+    return None if kind is None else ENVELOPES[kind](split_list(key))
 
 
 @contextmanager

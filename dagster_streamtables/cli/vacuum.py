@@ -23,17 +23,15 @@ from dagster_streamtables.cli.console import (
     show_values,
     size,
 )
-from dagster_streamtables.cli.grid import TableColumn, TableLayout
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, columns
 from dagster_streamtables.cli.lake_project import open_lake
-from dagster_streamtables.cli.slot_table import history_duration, show_slots, slot_rows
+from dagster_streamtables.cli.slots import history_duration, show_slots, slot_rows
 from dagster_streamtables.runtime.observe.retention import VacuumResult
 from dagster_streamtables.runtime.observe.source_health import SourceHealth
 
 RETENTION = TableLayout(
-    TableColumn("stream table"),
-    TableColumn("source"),
-    TableColumn("reflects", number=True, wide=True),
-    TableColumn("newest", number=True, wide=True),
+    *columns("stream table", "source"),
+    *columns("reflects", "newest", number=True, wide=True),
     TableColumn("behind", number=True),
     TableColumn("read by", wide=True),
     TableColumn("history left", text=True),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import dagster as dg
 
-from dagster_streamtables.changes.output.output_options import Debezium, Envelope, Upsert
+from dagster_streamtables.changes.output.output_options import ENVELOPES
 from dagster_streamtables.changes.subscription import DEADLINE
 from dagster_streamtables.compiler import View
 from dagster_streamtables.components.component_tree import folder_of
@@ -177,9 +177,6 @@ def executor_of(name: ExecutorName, at_once: int) -> dg.ExecutorDefinition | Non
     return known[name]
 
 
-_ENVELOPES: dict[str, type[Envelope]] = {"upsert": Upsert, "debezium": Debezium}
-
-
 @dataclass(frozen=True)
 class ChangeAssetSettings:
     """A function that receives what changed in a relation, as an asset."""
@@ -241,7 +238,7 @@ class ChangeAssetSettings:
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         said = {name: value for name, value in given.items() if name not in taken}
         if self.key:
-            said["envelope"] = _ENVELOPES[self.envelope or "upsert"](self.key)
+            said["envelope"] = ENVELOPES[self.envelope or "upsert"](self.key)
         if self.stored_token is not None:
             said["stored_token"] = _import_function(self.stored_token)
         if self.description is not None:

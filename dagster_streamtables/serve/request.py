@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dagster_streamtables.changes.clock.clock import AtLeast, bound
-from dagster_streamtables.changes.output.output_options import Debezium, Envelope, Upsert
+from dagster_streamtables.changes.output.output_options import ENVELOPES, Envelope
 from dagster_streamtables.changes.subscription import Subscription, subscribe
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.serve.access_policy import ServerConfig
 
-_ENVELOPES = {"upsert": Upsert, "debezium": Debezium}
 _WORDS = {"true": True, "1": True, "": True, "false": False, "0": False}
 Parameters = Mapping[str, Sequence[str]]
 
@@ -120,7 +119,7 @@ _READ: dict[str, Callable[[str, Sequence[str]], Any]] = {
     "up_to": _once,
     "snapshot": _flag,
     "progress": _flag,
-    "envelope": _one_of(*_ENVELOPES),
+    "envelope": _one_of(*ENVELOPES),
     "key": _columns,
     "order_by": _columns,
     "clock": _one_of("version", "ms"),
@@ -131,7 +130,7 @@ _READ: dict[str, Callable[[str, Sequence[str]], Any]] = {
 
 def _envelope(name: str | None, key: Sequence[str]) -> Envelope | None:
     if name is not None:
-        return _ENVELOPES[name](*key)
+        return ENVELOPES[name](*key)
     if key:
         raise RefusedOperation(
             "a key is given without an envelope",

@@ -76,7 +76,7 @@ def terminal(pipe: Show, monkeypatch: pytest.MonkeyPatch) -> Show:
 
 
 def test_there_are_tables() -> None:
-    assert {"status.STATUS", "refresh.REFRESHES", "slot_table.POSITIONS"} <= {*LAYOUTS}
+    assert {"status.STATUS", "refresh.REFRESHES", "slots.POSITIONS"} <= {*LAYOUTS}
 
 
 @every

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from cli.following import COMMAND, Followed, wait_for
-from dagster_streamtables.changes.output.contents import Contents
+from dagster_streamtables.cli.watch import Contents
 
 pytestmark = pytest.mark.process
 

@@ -159,6 +159,10 @@ class Debezium(Envelope):
     sides = (("before_", "before"), ("after_", "after"))
 
 
+ENVELOPES: dict[str, type[Envelope]] = {"upsert": Upsert, "debezium": Debezium}
+"""By their names where options are text."""
+
+
 def _check_key(key: tuple[str, ...]) -> None:
     if not key:
         raise RefusedOperation(

@@ -6,7 +6,7 @@ from .changes.output.output_options import Debezium as Debezium, Upsert as Upser
 from .changes.subscription import Subscription as Subscription, subscribe as subscribe
 from .compiler import View as View
 from .components.component import StreamTablesComponent as StreamTablesComponent
-from .declare.replication_nodes import ScheduledReplication as ScheduledReplication
+from .declare.nodes import ScheduledReplication as ScheduledReplication
 from .declare.sql_files import load_tables as load_tables
 from .errors import StreamTablesError as StreamTablesError
 from .orchestration.alerts.alert_sensor import build_alert_sensor as build_alert_sensor

@@ -6,7 +6,7 @@ from dagster_streamtables.orchestration.changes.change_definitions import (
     build_history_pinned_checks,
     build_slot_lag_checks,
 )
-from dagster_streamtables.orchestration.checks.build_checks import (
+from dagster_streamtables.orchestration.checks.table_checks import (
     build_check_schedule,
     build_table_checks,
 )

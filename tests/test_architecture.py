@@ -298,7 +298,7 @@ def test_the_page_of_the_architecture_has_every_room() -> None:
                 "dagster_streamtables.reports", "dagster_streamtables.changes.output.row_encoder",
                 "dagster_streamtables.orchestration", "dagster_streamtables.metrics",
                 "dagster_streamtables.replication", "dagster_streamtables.declarations",
-                "dagster_streamtables.scheduling.nodes",
+                "dagster_streamtables.declare.nodes",
                 "dagster_streamtables.worker.lake_workload",
             ),
             {"pyspark", "dagster"},

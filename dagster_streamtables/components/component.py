@@ -39,7 +39,7 @@ from dagster_streamtables.components.component_tree import (
 )
 from dagster_streamtables.components.replication_settings import REPLICATIONS
 from dagster_streamtables.components.yaml_settings import resolver
-from dagster_streamtables.declare.replication_nodes import ScheduledReplication
+from dagster_streamtables.declare.nodes import ScheduledReplication
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.declare.sql_files import Declared, read_files
 from dagster_streamtables.errors import InvalidDefinition

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from dagster_streamtables.components.yaml_settings import list_resolver
-from dagster_streamtables.declare.replication_nodes import ScheduledReplication
+from dagster_streamtables.declare.nodes import ScheduledReplication
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.replication import declaration
 from dagster_streamtables.setting import NON_EMPTY, Display, Range, normalize_fields, settings_of

@@ -29,7 +29,7 @@ from dagster_streamtables.scheduling.dueness import Backoff, RefreshState
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
 
 if TYPE_CHECKING:
-    from dagster_streamtables.declare.replication_nodes import ReplicationNode
+    from dagster_streamtables.declare.nodes import ReplicationNode
     from dagster_streamtables.replication.lifecycle.replication_manager import Replications
     from dagster_streamtables.runtime.lake import Lake
 

@@ -36,7 +36,7 @@ from dagster_streamtables.worker.backlog import Backlog
 from dagster_streamtables.worker.workload import RefreshMemory, Workload
 
 if TYPE_CHECKING:
-    from dagster_streamtables.declare.replication_nodes import ReplicationNode
+    from dagster_streamtables.declare.nodes import ReplicationNode
 
 
 _EVERY = 0.5

@@ -15,7 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.declare.analysis import TableAnalysis, analyze_tables
-from dagster_streamtables.declare.replication_nodes import (
+from dagster_streamtables.declare.nodes import (
+    Nodes,
     ReplicationNode,
     ScheduledReplication,
     declared_tables,
@@ -27,7 +28,6 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.delta.table_locations import is_remote
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
-from dagster_streamtables.scheduling.nodes import Nodes
 from dagster_streamtables.worker.workload import RefreshMemory, Workload
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from dagster_streamtables.declare.nodes import Nodes
 from dagster_streamtables.errors import LostPublisher
 from dagster_streamtables.replication.lifecycle.replication_errors import ReplicationInUse
 from dagster_streamtables.replication.lifecycle.replication_report import ReplicationRefresh
@@ -17,7 +18,6 @@ from dagster_streamtables.runtime.errors.slot_errors import SlotInUse
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.refresh_report import Action, Refresh
 from dagster_streamtables.scheduling.dueness import Backoff
-from dagster_streamtables.scheduling.nodes import Nodes
 from dagster_streamtables.scheduling.refresh_states import RefreshProgress
 
 _TRIES = 3

@@ -15,8 +15,8 @@ from dagster_streamtables.catalog import Catalog, build_catalog
 from dagster_streamtables.errors import FailedQuery, SuspendedTable
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.checks import table_checks
-from dagster_streamtables.orchestration.checks.build_checks import build_table_checks
 from dagster_streamtables.orchestration.checks.check_kind import check_schedules
+from dagster_streamtables.orchestration.checks.table_checks import build_table_checks
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 

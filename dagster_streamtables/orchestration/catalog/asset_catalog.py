@@ -25,7 +25,7 @@ from dagster_streamtables.declare.analysis import (
     analyze_tables,
     combine_errors,
 )
-from dagster_streamtables.declare.replication_nodes import ReplicationNode
+from dagster_streamtables.declare.nodes import ReplicationNode
 from dagster_streamtables.declare.schedule import MIN_SCHEDULE_SECONDS, Cron, Schedule
 from dagster_streamtables.declare.sql_files import Declared, with_views
 from dagster_streamtables.log import logger

@@ -15,7 +15,8 @@ from functools import cached_property
 
 import dagster as dg
 
-from dagster_streamtables.declare.replication_nodes import (
+from dagster_streamtables.declare.nodes import (
+    Nodes,
     ReplicationNode,
     ScheduledReplication,
     Tables,
@@ -39,7 +40,6 @@ from dagster_streamtables.orchestration.catalog.translator import (
 )
 from dagster_streamtables.replication.lifecycle.publisher_declaration import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.scheduling.nodes import Nodes
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.amounts import count, duration
-from dagster_streamtables.declare.replication_nodes import ScheduledReplication, declared_tables
+from dagster_streamtables.declare.nodes import ScheduledReplication, declared_tables
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.assets.streamtables_resource import StreamTablesResource

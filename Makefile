@@ -17,7 +17,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 # the child before it begins, if the connection to Spark is busy.
 export GRPC_ENABLE_FORK_SUPPORT := 0
 
-.PHONY: venv unattended java test types test-rest demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus sqlglot-fixtures postgres-corpus object-store log-store test-long clean
+.PHONY: venv unattended java test types test-rest demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus sqlglot-fixtures postgres-corpus object-store cluster log-store test-long clean
 
 # PySpark is published as source: a wheel of 450 MB is made of it, which would be compressed first.
 # uv installs in half of pip's time, but reads none of pip's settings (an index of one's own).
@@ -110,6 +110,11 @@ postgres-corpus: java venv
 
 object-store: java venv
 	$(BIN)/python -m qa.object_store $(STORE)
+
+# A standalone cluster: a master, two workers, a Connect server.
+cluster: java venv
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	$(BIN)/python -m qa.cluster cost && $(BIN)/python -m qa.cluster kills --number 200
 
 # The JAR of the log store for S3, by the compiler of a JDK.
 log-store: java venv

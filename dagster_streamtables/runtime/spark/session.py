@@ -367,11 +367,11 @@ _interpreting: weakref.WeakKeyDictionary[SparkSession, bool] = weakref.WeakKeyDi
 def choose_codegen(spark: SparkSession, rows: int | None) -> None:
     """Interpret the next statements of a session, or compile them.
 
-    Ignores sessions of other servers and programs. Two threads may choose differently for one
-    session: the rows are the same either way. An expression that a condition guards may fail when
-    it is interpreted; see `Inputs.compile`. `rows` is about the number that they read, if known.
+    Ignores sessions that the caller opened. Two threads may choose differently for one session:
+    the rows are the same either way. An expression that a condition guards may fail when it is
+    interpreted; see `Inputs.compile`. `rows` is about the number that they read, if known.
     """
-    if not (is_connect(spark) and shares_files(spark)):
+    if spark not in _taken:
         return
     interpret = rows is not None and rows <= FEW
     if _interpreting.get(spark, False) is interpret:

@@ -12,6 +12,7 @@ import pyarrow.fs as fs
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
+from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake, PublicationEntry, StreamTable, subscribe
 from dagster_streamtables.errors import (
@@ -187,6 +188,14 @@ def test_a_store_that_fails_says_nothing_about_the_table(
 )  # fmt: skip
 def test_the_words_of_a_store(words: str, kind: type[Any]) -> None:
     assert type(store_problem(OSError(words))) is kind
+
+
+@pytest.mark.spark
+def test_a_spark_without_a_connector_is_told_so(store: AuditedStore, spark: SparkSession) -> None:
+    lake = Lake(store.root("unread"), storage_options=store.options, spark=spark)
+    append(store, lake.location("orders"), (1, 10))
+    with pytest.raises(EnvironmentProblem, match="Spark has no connector for the object store"):
+        lake.refresh(StreamTable("large", "SELECT id FROM orders WHERE amount > 5"))
 
 
 def test_changes_are_followed_with_a_slot(store: AuditedStore) -> None:

@@ -110,6 +110,9 @@ _ENDED = re.compile(
 _NO_DELTA = re.compile(
     r"\[DATA_SOURCE_NOT_FOUND\].*\bdelta\b|\[DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"
 )
+_NO_CONNECTOR = re.compile(
+    r"ClassNotFoundException: Class \S*hadoop\S* not found|No FileSystem for scheme"
+)
 _MARKS = re.compile(r"\x1b\[\d+m|↳")
 STAYS = "the table is unchanged"
 _LACKS = (
@@ -129,6 +132,12 @@ _LACKS = (
         "the Spark session is not configured for Delta",
         "start its Spark with Delta's JARs, extension and catalog: the confs that "
         f"delta_settings() returns; {STAYS}",
+    ),
+    (
+        _NO_CONNECTOR,
+        "Spark has no connector for the object store",
+        "start its Spark with the one that the root needs, such as hadoop-aws of its version of "
+        f"Hadoop for s3a; {STAYS}",
     ),
 )
 

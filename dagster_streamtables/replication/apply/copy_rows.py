@@ -274,7 +274,7 @@ def _by_delta_rs(
     if mode == "merge":
         source = {name: f"s.v{i}" for i, name in enumerate(columns.source_columns)}
         same, values = equal({name: source[name] for name in columns.identity}), assignments(source)
-        merger = merge(log, arriving.read(rows, _for_merge), same, stored)
+        merger = merge(log.to_write(), arriving.read(rows, _for_merge), same, stored)
         merger.when_matched_update(values).when_not_matched_insert(values).execute()
         return
     schema = _schema_of(log, columns)

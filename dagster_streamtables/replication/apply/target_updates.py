@@ -107,7 +107,9 @@ def _add_by_delta_rs(
         )
     elif row is not None:
         values = assignments({name: f"s.{delta_rs_name(name)}" for name in schema.names})
-        merge(log, row, (), stored, new_columns=True).when_matched_update(values).execute()
+        merge(log.to_write(), row, (), stored, new_columns=True).when_matched_update(
+            values
+        ).execute()
     else:
         fields = Schema.from_arrow(schema).fields
         log.to_write().alter.add_columns(fields, commit_properties=stored)
@@ -217,7 +219,9 @@ def _ops(shape: OpShape, effect: Effect) -> pa.Table:
 def _merge(log: TableLog, effect: Effect, properties: CommitProperties) -> None:
     """Insert, update and delete at once."""
     shape = _shape(log, effect)
-    merger = merge(log, _ops(shape, effect), _conditions(effect, shape.match), properties)
+    merger = merge(
+        log.to_write(), _ops(shape, effect), _conditions(effect, shape.match), properties
+    )
     names = list(enumerate(shape.values))
     if effect.changed.num_rows:
         wrote = effect.values.column_names

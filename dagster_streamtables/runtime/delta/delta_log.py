@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,7 @@ from dagster_streamtables.runtime.delta.actions import (
 )
 from dagster_streamtables.runtime.delta.arrow import fs, open_parquet, pa, pc
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog
+from dagster_streamtables.runtime.delta.table_handles import TableHandles
 from dagster_streamtables.runtime.delta.table_locations import commit_file, files_below, is_remote
 from dagster_streamtables.runtime.delta.table_schema import (
     column_type,
@@ -38,6 +39,8 @@ from dagster_streamtables.runtime.errors.table_errors import empty
 
 _MOST, _SMALL = 100, 65_536
 """How many commits of a log in an object store are kept, and the bytes of the largest."""
+_FEW = 5
+"""Above it, to read so many commits takes longer than to ask delta-rs for a transaction."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ class TableLog:
         default_factory=lambda: {}, repr=False, compare=False
     )
     """Those that were asked for: delta-rs reads the log anew for each."""
+    _handles: TableHandles[TableLog] | None = field(default=None, repr=False, compare=False)
+    """Of the table, in an object store."""
 
     @cached_property
     def version(self) -> int:
@@ -127,10 +132,16 @@ class TableLog:
         values = [column.to_pylist() for column in columns if column is not None]
         return digest(json.dumps(sorted(zip(*values, strict=True))).encode())
 
-    def is_newest(self, identity: Mark | str | None) -> bool:
-        """Whether its commit still has an identity, and none came after it."""
-        same = identity is not None and self._log.identity(self.version) == identity
-        return same and not self._log.has(self.version + 1)
+    def still_has(self, identity: Mark | str | None) -> bool:
+        """Whether the commit of this version still has an identity."""
+        return identity is not None and self._log.identity(self.version) == identity
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether no commit came after this version."""
+        if is_remote(self.location):  # what is read here is needed next
+            return self._content(self.version + 1) is None
+        return not self._log.has(self.version + 1)
 
     def commit_at(self, version: int) -> str | None:
         """A digest of the commit of a version; None if it was deleted or does not exist yet."""
@@ -150,6 +161,16 @@ class TableLog:
         with translate_log_errors(self.location):
             return DeltaTable(self.location, version=self.version, storage_options=options)
 
+    @contextmanager
+    def writing(self) -> Iterator[DeltaTable]:
+        """`to_write` for the length of a block, with fewer requests to an object store."""
+        if self._handles is None:
+            yield self.to_write()
+            return
+        table = self._handles.take(self.version) or self.to_write()
+        yield table
+        self._handles.give_back(table)  # not after an error
+
     def query(self, sql: str, **others: DeltaTable) -> Any:
         """The rows of a query run by delta-rs's engine, in which this table is ``t``."""
         engine = QueryBuilder().register("t", self._table)
@@ -167,6 +188,18 @@ class TableLog:
                 found = self.to_write().transaction_version(application)
             self._transactions[application] = found
         return self._transactions[application]
+
+    def transactions_until(self, version: int) -> dict[str, int | None]:
+        """Those of a later version, as far as few commits tell."""
+        if version - self.version > _FEW:
+            return {}
+        found = dict(self._transactions)
+        for _, commit in self.commits(self.version, version):
+            if commit is None:
+                return {}
+            transactions = (action["txn"] for action in commit if "txn" in action)
+            found |= {each["appId"]: int(each["version"]) for each in transactions}
+        return found
 
     @cached_property
     def arrow_schema(self) -> Any:
@@ -285,7 +318,8 @@ class TableLog:
 
     def at(self, version: int) -> TableLog | None:
         """The table at another version; None if its log no longer has it."""
-        return log_at(self.location, version, self.storage_options)
+        known = None if self._handles is None else self._handles.log_at(version)
+        return known or log_at(self.location, version, self.storage_options)
 
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
         """The commits ``before + 1`` to ``after``; None instead of a deleted one."""
@@ -358,21 +392,42 @@ class Logs:
     def newest(self, location: str) -> TableLog | None:
         """The table at its newest version; None if missing."""
         kept, identity = self._kept.get(location, (None, None))
+        before = None
         with suppress(OSError, DeltaError):  # if the log cannot be read, opening it says why
-            if kept is not None and kept.is_newest(identity):
-                return kept
-        options = dict(self.storage_options or {}) or None
-        with translate_log_errors(location):
-            try:
-                table = DeltaTable(location, storage_options=options)
-            except TableNotFoundError:
-                return None
-        log = TableLog(location, table, self.storage_options)
+            if kept is not None and kept.still_has(identity):
+                if kept.is_newest:
+                    return kept
+                before = kept
+        log = self._open(location, before)
+        if log is None:
+            return None
         # In an object store it is the digest, which a refresh asks for, too.
         identity = log.commit if is_remote(location) else LocalLog(location).mark(log.version)
         if isinstance(identity, Mark) and not identity.size:
             raise empty(f"{location}/{commit_file(log.version)}")
         self._kept[location] = log, identity
+        return log
+
+    def _open(self, location: str, before: TableLog | None) -> TableLog | None:
+        """The newest version of a table. In an object store it goes on from an earlier one."""
+        handles = None if before is None else before._handles
+        table = None if handles is None else handles.take()
+        with translate_log_errors(location):
+            try:
+                table = table or DeltaTable(
+                    location, storage_options=dict(self.storage_options or {}) or None
+                )
+            except TableNotFoundError:
+                return None
+        if not is_remote(location):
+            return TableLog(location, table, self.storage_options)
+        if before is None or handles is None or table.metadata().id != before.id:
+            handles, contents, transactions = TableHandles[TableLog](), {}, {}
+        else:
+            contents = before._contents
+            transactions = before.transactions_until(table.version())
+        log = TableLog(location, table, self.storage_options, contents, transactions, handles)
+        handles.add(log, table)
         return log
 
     def at(self, location: str, version: int) -> TableLog | None:

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from dagster_streamtables.runtime.delta.arrow import pa
-from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_lookup import condition
 from dagster_streamtables.runtime.delta.table_schema import delta_rs_name
 
 if TYPE_CHECKING:
-    from deltalake import CommitProperties
+    from deltalake import CommitProperties, DeltaTable
     from deltalake.table import TableMerger
 
 
 def merge(
-    log: TableLog,
+    table: DeltaTable,
     rows: pa.Table | pa.RecordBatchReader,
     conditions: Iterable[str],
     properties: CommitProperties,
@@ -29,7 +28,7 @@ def merge(
 
     With `new_columns`, the table gets the columns that only the rows have.
     """
-    return log.to_write().merge(
+    return table.merge(
         rows,
         all_of(conditions),
         source_alias="s",

@@ -73,9 +73,9 @@ def write(target: CommitTarget, rows: pa.Table) -> CommitResult:
 
 def replace(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult:
     """Replace all rows by `rows`."""
-    with translate_commit_errors():
+    with translate_commit_errors(), log.writing() as table:
         write_deltalake(
-            log.to_write(),
+            table,
             storable(rows),
             mode="overwrite",
             schema_mode="overwrite",
@@ -109,11 +109,11 @@ def _write_bag(log: TableLog, target: CommitTarget, change: pa.Table) -> CommitR
         for rows, goes in ((inserts, False), (again, False), (gone, True))
     )
     match = [f"s.{_GOES}", *ranges(went, _columns(went)), *_same_row(went)]
-    merger = merge(log, _fit(log, source, _GOES), match, _properties(target))
-    merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
     columns = assignments(_of_source(again.column_names))
-    merger = merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
-    _execute(merger)
+    with log.writing() as table:
+        merger = merge(table, _fit(log, source, _GOES), match, _properties(target))
+        merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
+        _execute(merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}"))
     return CommitResult(inserts.num_rows, deleted, "delta-rs")
 
 
@@ -126,17 +126,16 @@ def _write_keyed(
     timed = _with_time(rows, target)
     source = _fit(log, timed.append_column(_GOES, goes), _GOES)
     match = [*ranges(change, key), *equal(_of_source(key))]
-    merger = merge(log, source, match, _properties(target))
-    columns = assignments(_of_source(timed.column_names))
-    updates = columns
+    updates = columns = assignments(_of_source(timed.column_names))
     if target.changed_at is not None:
         time = delta_rs_name(target.changed_at.name)
         unchanged = all_of(_same_row(rows.select(visible_names(rows.column_names))))
         updates = {**columns, time: f"CASE WHEN {unchanged} THEN t.{time} ELSE s.{time} END"}
-    merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
-    merger = merger.when_matched_update(updates, predicate=f"NOT s.{_GOES}")
-    merger = merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
-    done = _execute(merger)
+    with log.writing() as table:
+        merger = merge(table, source, match, _properties(target))
+        merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
+        merger = merger.when_matched_update(updates, predicate=f"NOT s.{_GOES}")
+        done = _execute(merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}"))
     updated = int(done["num_target_rows_updated"])
     inserted = int(done["num_target_rows_inserted"]) + updated
     deleted = int(done["num_target_rows_deleted"]) + updated
@@ -149,9 +148,9 @@ def advance(log: TableLog, target: CommitTarget) -> CommitResult:
 
 
 def _append(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult:
-    with translate_commit_errors():
+    with translate_commit_errors(), log.writing() as table:
         write_deltalake(
-            log.to_write(), _fit(log, rows), mode="append", commit_properties=_properties(target)
+            table, _fit(log, rows), mode="append", commit_properties=_properties(target)
         )
     return CommitResult(rows.num_rows, 0, "delta-rs")
 

@@ -1,0 +1,187 @@
+"""A log that follows an earlier one is that of a table that is opened anew."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
+from qa.object_store.store import BUCKET, AuditedStore, audited_store
+
+Change = Callable[[AuditedStore, str, Random], None]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedStore]:
+    with audited_store(tmp_path_factory.mktemp("store")) as store:
+        store.make(BUCKET)
+        yield store
+
+
+def rows(random: Random, **more: Any) -> pa.Table:
+    ids = [random.randrange(100) for _ in range(3)]
+    return pa.table({"id": ids, "name": [str(each) for each in ids], **more})
+
+
+def opened(store: AuditedStore, place: str) -> DeltaTable:
+    return DeltaTable(place, storage_options=dict(store.options))
+
+
+def append(store: AuditedStore, place: str, random: Random) -> None:
+    write_deltalake(place, rows(random), mode="append", storage_options=dict(store.options))
+
+
+def refresh(store: AuditedStore, place: str, random: Random) -> None:
+    made = Transaction(f"app {random.randrange(2)}", random.randrange(1000))
+    write_deltalake(
+        place, rows(random), mode="append", storage_options=dict(store.options),
+        commit_properties=CommitProperties(app_transactions=[made]),
+    )  # fmt: skip
+
+
+def delete(store: AuditedStore, place: str, random: Random) -> None:
+    opened(store, place).delete(f"id < {random.randrange(50)}")
+
+
+def merge(store: AuditedStore, place: str, random: Random) -> None:
+    source = rows(random).group_by("id", use_threads=False).aggregate([("name", "min")])
+    source = source.rename_columns(["id", "name"])
+    merger = opened(store, place).merge(source, "t.id = s.id", source_alias="s", target_alias="t")
+    merger.when_matched_delete("s.id % 2 = 0").when_not_matched_insert_all().execute()
+
+
+def replace(store: AuditedStore, place: str, random: Random) -> None:
+    column = f"c{random.randrange(3)}"
+    write_deltalake(
+        place, rows(random, **{column: [1.5] * 3}), mode="overwrite", schema_mode="overwrite",
+        storage_options=dict(store.options),
+    )  # fmt: skip
+    write_deltalake(
+        place, rows(random), mode="overwrite", schema_mode="overwrite",
+        storage_options=dict(store.options),
+    )  # fmt: skip
+
+
+def set_property(store: AuditedStore, place: str, random: Random) -> None:
+    days = f"interval {random.randrange(1, 9)} days"
+    opened(store, place).alter.set_table_properties({"delta.logRetentionDuration": days})
+
+
+def compact(store: AuditedStore, place: str, random: Random) -> None:
+    opened(store, place).optimize.compact()
+
+
+def checkpoint(store: AuditedStore, place: str, random: Random) -> None:
+    opened(store, place).create_checkpoint()
+
+
+def forget(store: AuditedStore, place: str, random: Random) -> None:
+    """A checkpoint, and all commits before it are deleted."""
+    table = opened(store, place)
+    table.create_checkpoint()
+    for key in keys(store, place):
+        name = key.rpartition("/")[2]
+        if name.endswith(".json") and name[0] == "0" and int(name[:20]) < table.version():
+            store.client.delete_object(Bucket=BUCKET, Key=key)
+
+
+def remake(store: AuditedStore, place: str, random: Random) -> None:
+    for key in keys(store, place):
+        store.client.delete_object(Bucket=BUCKET, Key=key)
+    for _ in range(random.randrange(1, 12)):
+        append(store, place, random)
+
+
+CHANGES: list[Change] = [
+    append, append, append, refresh, refresh, delete, merge, replace, set_property, compact,
+    checkpoint, forget, remake,
+]  # fmt: skip
+
+
+def keys(store: AuditedStore, place: str) -> list[str]:
+    prefix = place.partition(f"//{BUCKET}/")[2] + "/"
+    pages = store.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+    return [each["Key"] for page in pages for each in page.get("Contents", ())]
+
+
+def facts(log: TableLog) -> dict[str, Any]:
+    actions = log.adds.select(["path", "size_bytes", "num_records"]).to_pylist()
+    return {
+        "snapshot": log.snapshot,
+        "files": sorted(actions, key=lambda each: each["path"]),
+        "columns": log.columns,
+        "settings": dict(log.settings),
+        "transactions": [log.transaction(f"app {n}") for n in range(2)],
+        "rows": sorted(map(str, pa.table(log.query("SELECT * FROM t")).to_pylist())),
+    }
+
+
+def assert_as_opened(store: AuditedStore, log: TableLog | None) -> TableLog:
+    assert log is not None
+    anew = Logs(store.options).at(log.location, log.version)
+    assert anew is not None
+    assert facts(log) == facts(anew)
+    return log
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(seed, marks=pytest.mark.long if seed else pytest.mark.thorough)
+     for seed in range(12)],
+)  # fmt: skip
+def test_random_histories(store: AuditedStore, seed: int) -> None:
+    random, place = Random(seed), store.root(f"history {seed}")
+    logs, held = Logs(store.options), list[TableLog]()
+    append(store, place, random)
+    for _ in range(12):
+        before = assert_as_opened(store, logs.newest(place))
+        change = None
+        for _ in range(random.choice([0, 1, 1, 1, 2, 4])):
+            change = random.choice(CHANGES)
+            change(store, place, random)
+        log = assert_as_opened(store, logs.newest(place))
+        assert log.version == opened(store, place).version()
+        if log.has(before.snapshot):
+            assert_as_opened(store, log.at(before.version))
+        if random.random() < 0.5:
+            with log.writing() as table:
+                write_deltalake(table, rows(random), mode="append")
+            assert assert_as_opened(store, logs.newest(place)).version == log.version + 1
+        if random.random() < 0.3:  # others hold it for longer
+            held = [*held[-2:], log]
+        gc.collect() if random.random() < 0.2 else None
+
+
+def test_of_two_writers_after_one_version_the_second_fails(store: AuditedStore) -> None:
+    place, random = store.root("two"), Random(1)
+    logs = Logs(store.options)
+    for _ in range(4):
+        append(store, place, random)
+        log = assert_as_opened(store, logs.newest(place))
+    once = CommitProperties(max_commit_retries=0)
+    with log.writing() as first, log.writing() as second:
+        assert first is not second
+        write_deltalake(first, rows(random), mode="append", commit_properties=once)
+        with pytest.raises(CommitFailedError):
+            write_deltalake(second, rows(random), mode="append", commit_properties=once)
+    assert assert_as_opened(store, logs.newest(place)).version == log.version + 1
+    assert facts(log)["snapshot"].version == log.version
+
+
+def test_what_follows_the_log_is_asked_for_alone(store: AuditedStore) -> None:
+    place, random = store.root("asked"), Random(1)
+    logs = Logs(store.options)
+    for _ in range(20):
+        append(store, place, random)
+        logs.newest(place)
+    append(store, place, random)
+    before = store.counts(BUCKET)
+    logs.newest(place)
+    assert sum((store.counts(BUCKET) - before).values()) <= 12

@@ -14,6 +14,7 @@ import pytest
 from dagster_deltalake import DeltaTableResource, LocalConfig
 from dagster_pyspark import LazyPySparkResource, PySparkResource
 from deltalake import DeltaTable, write_deltalake
+from pyspark.errors.exceptions.connect import SparkConnectException
 
 from dagster_streamtables import (
     StreamTable,
@@ -23,7 +24,7 @@ from dagster_streamtables import (
     build_definitions,
     visible_columns,
 )
-from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.errors import EnvironmentProblem, LostSpark
 from dagster_streamtables.runtime.errors.environment_errors import machine_problem
 from dagster_streamtables.runtime.spark.local_server import ensure_server
 from orchestration.conftest import Write
@@ -279,3 +280,15 @@ def test_what_spark_says_of_a_session_without_delta() -> None:
     assert problem is not None
     assert problem.what == "the Spark session is not configured for Delta"
     assert machine_problem(RuntimeError(said.replace("delta.", "avro."))) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[NO_ACTIVE_SESSION] No active Spark session found. Please create a new Spark session",
+        "[RETRIES_EXCEEDED] The maximum number of retries has been exceeded.",
+        "[INVALID_HANDLE.SESSION_CHANGED] The handle 1 is invalid. The session has changed.",
+    ],
+)
+def test_what_a_client_says_of_a_server_that_was_killed(said: str) -> None:
+    assert isinstance(machine_problem(SparkConnectException(said)), LostSpark)

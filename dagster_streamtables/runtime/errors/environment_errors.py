@@ -104,8 +104,8 @@ _MEMORY = re.compile(
 _SENT = re.compile(r"Cannot broadcast the table|Not enough memory to build and broadcast")
 _ENDED = re.compile(
     r"StatusCode\.UNAVAILABLE|failed to connect to all addresses|Connection refused|Socket closed|"
-    r"\[INVALID_HANDLE\.(SESSION|OPERATION)_\w+\]|\[RETRIES_EXCEEDED\]|SparkContext was shut down|"
-    r"SparkContext has been shutdown|stopped SparkContext"
+    r"\[(INVALID_HANDLE\.(SESSION|OPERATION)_\w+|RETRIES_EXCEEDED|NO_ACTIVE_SESSION)\]|"
+    r"SparkContext was shut down|SparkContext has been shutdown|stopped SparkContext"
 )
 _NO_DELTA = re.compile(
     r"\[DATA_SOURCE_NOT_FOUND\].*\bdelta\b|\[DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"

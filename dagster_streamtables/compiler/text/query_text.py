@@ -290,7 +290,7 @@ def replace_mention(mention: Mention, relation: str) -> Iterator[Edit]:
         yield mention.alias_at, mention.alias_at, f" AS {quote(mention.last)}"
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=10_000)
 def _normal(sql: str, dialect: str) -> str:
     text = Text(sql, dialect)
     try:

@@ -6,8 +6,8 @@ Exit codes:
     2   invalid command line
     3   the answer is no: `check` found differences, `explain` a query that cannot be maintained,
         `status --strict` a stale or stopped table, `orphans --strict` an orphaned table,
-        `spark status` no server, `doctor` an altered log, `worker status` no living worker,
-        `subscribe` history that is no longer there
+        `spark status` no server, `spark doctor` a fault, `doctor` an altered log,
+        `worker status` no living worker, `subscribe` history that is no longer there
 """
 
 from dagster_streamtables.cli import (  # noqa: F401 - each adds its commands to the app

@@ -1,14 +1,29 @@
-"""Commands of the local Spark server (start, show, stop), and the settings of others."""
+"""Commands of the local Spark server (start, show, stop), and the settings of others, which are
+examined."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 
 from dagster_streamtables.amounts import duration
-from dagster_streamtables.cli.console import NO, Commands, Json, app, err, out, show_json
-from dagster_streamtables.cli.grid import Pairs, pairs
+from dagster_streamtables.cli.console import (
+    NO,
+    Commands,
+    Json,
+    Root,
+    app,
+    err,
+    out,
+    plain,
+    show_json,
+)
+from dagster_streamtables.cli.grid import Pairs, TableColumn, TableLayout, columns, pairs
+from dagster_streamtables.cli.lake_project import open_lake
+from dagster_streamtables.runtime.delta.table_locations import TableNames
+from dagster_streamtables.runtime.doctor.server_examination import examine_server
 from dagster_streamtables.runtime.spark.local_server import (
     ServerStatus,
     ensure_server,
@@ -16,8 +31,10 @@ from dagster_streamtables.runtime.spark.local_server import (
     server_status,
     stop_server,
 )
+from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.spark.settings import connect_settings
 
+FINDINGS = TableLayout(TableColumn("check"), *columns("found", "to do", text=True))
 _KILLED = (
     "killed: this server does not stop when idle. The next command that needs Spark replaces it; "
     "`streamtables spark stop` ends it"
@@ -74,6 +91,35 @@ def properties() -> None:
     found = connect_settings()
     for name, value in found.items():
         out.print(f"{name} {value}", soft_wrap=True)
+
+
+@spark.command()
+def doctor(
+    root: Root,
+    address: Annotated[
+        str,
+        typer.Argument(
+            help="As in sc://host:15002. Default: STREAMTABLES_SPARK, or the local server."
+        ),
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Check that Spark at an address can refresh the tables below a root.
+
+    Looks at its version, its settings, its clock and its memory, and writes a small table below the
+    root from both sides, which is deleted. Exits with 3 if something must be changed.
+    """
+    lake = open_lake(root)
+    tables = sum(1 for _ in TableNames(lake.root).tables(lake.storage_options))
+    with err.status("Examining Spark"):
+        session = open_session(address or None)
+        found = list(examine_server(session, lake.root, lake.storage_options, tables))
+    if as_json:
+        show_json([{**plain(each), "fits": each.fits} for each in found])
+    else:
+        out.print(FINDINGS.grid((each.subject, each.found, each.fix) for each in found))
+    if not all(each.fits for each in found):
+        raise typer.Exit(NO)
 
 
 def _describe(found: ServerStatus) -> Pairs:

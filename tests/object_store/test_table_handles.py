@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
@@ -175,10 +176,41 @@ def test_of_two_writers_after_one_version_the_second_fails(store: AuditedStore) 
     assert facts(log)["snapshot"].version == log.version
 
 
-def test_what_follows_the_log_is_asked_for_alone(store: AuditedStore) -> None:
-    place, random = store.root("asked"), Random(1)
+def test_a_lost_commit_of_a_writer_is_not_followed(store: AuditedStore) -> None:
+    """It was committed, then the table was restored to the version before, and written again."""
+    place, random = store.root("restored"), Random(1)
     logs = Logs(store.options)
-    for _ in range(20):
+    for _ in range(3):
+        append(store, place, random)
+        log = assert_as_opened(store, logs.newest(place))
+    with log.writing() as table:
+        write_deltalake(table, rows(random), mode="append")
+    for key in keys(store, place):
+        if key.endswith(f"{log.version + 1:020}.json"):
+            store.client.delete_object(Bucket=BUCKET, Key=key)
+    delete(store, place, random)
+    append(store, place, random)
+    for _ in range(3):
+        assert_as_opened(store, logs.newest(place))
+        append(store, place, random)
+
+
+def test_nothing_is_left_of_logs_that_are_not_used(store: AuditedStore) -> None:
+    place, logs = store.root("left"), Logs(store.options)
+    append(store, place, Random(1))
+    log = logs.newest(place)
+    assert log is not None
+    gone = weakref.ref(log)
+    del log, logs
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("commits", [20, pytest.param(150, marks=pytest.mark.long)])
+def test_what_follows_the_log_is_asked_for_alone(store: AuditedStore, commits: int) -> None:
+    place, random = store.root(f"asked {commits}"), Random(1)
+    logs = Logs(store.options)
+    for _ in range(commits):
         append(store, place, random)
         logs.newest(place)
     append(store, place, random)

@@ -26,7 +26,7 @@ from dagster_streamtables.runtime.delta.actions import (
 )
 from dagster_streamtables.runtime.delta.arrow import fs, open_parquet, pa, pc
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog
-from dagster_streamtables.runtime.delta.table_handles import TableHandles
+from dagster_streamtables.runtime.delta.table_handles import TableHandles, follow
 from dagster_streamtables.runtime.delta.table_locations import commit_file, files_below, is_remote
 from dagster_streamtables.runtime.delta.table_schema import (
     column_type,
@@ -39,6 +39,8 @@ from dagster_streamtables.runtime.errors.table_errors import empty
 
 _MOST, _SMALL = 100, 65_536
 """How many commits of a log in an object store are kept, and the bytes of the largest."""
+_RECENT = 20
+"""How many of them the next log needs."""
 _FEW = 5
 """Above it, to read so many commits takes longer than to ask delta-rs for a transaction."""
 
@@ -139,9 +141,13 @@ class TableLog:
     @property
     def is_newest(self) -> bool:
         """Whether no commit came after this version."""
-        if is_remote(self.location):  # what is read here is needed next
-            return self._content(self.version + 1) is None
-        return not self._log.has(self.version + 1)
+        after = self.version + 1
+        if not is_remote(self.location):
+            return not self._log.has(after)
+        content = self._log.read(after)  # which is needed next
+        if content is not None:
+            self._keep(after, content)
+        return content is None
 
     def commit_at(self, version: int) -> str | None:
         """A digest of the commit of a version; None if it was deleted or does not exist yet."""
@@ -167,9 +173,27 @@ class TableLog:
         if self._handles is None:
             yield self.to_write()
             return
-        table = self._handles.take(self.version) or self.to_write()
+        table = self._handles.take(self.version, self.commit_at)
+        if table is None or not (
+            table.version() == self.version or (follow(table) and table.version() == self.version)
+        ):
+            table = self.to_write()
         yield table
-        self._handles.give_back(table)  # not after an error
+        commit = self._log.identity(table.version())
+        if isinstance(commit, str):
+            self._handles.give_back(table, commit)  # not after an error
+
+    def move_handle(self) -> DeltaTable | None:
+        """A handle of this version or an earlier one, or of the commit after it, that was moved to
+        the newest version; None if there is none. A commit after this version exists."""
+        after = self.version + 1
+        table = None if self._handles is None else self._handles.take(after, self.commit_at)
+        return table if table is not None and follow(table) and table.version() >= after else None
+
+    def share(self) -> None:
+        """Let later logs of the table use its handle once nothing refers to this log."""
+        if self._handles is not None:
+            self._handles.add(self, self._table, self.commit)
 
     def query(self, sql: str, **others: DeltaTable) -> Any:
         """The rows of a query run by delta-rs's engine, in which this table is ``t``."""
@@ -343,10 +367,19 @@ class TableLog:
 
     def _content(self, version: int) -> bytes | None:
         content = self._contents.get(version) or self._log.read(version)
-        room = is_remote(self.location) and len(self._contents) < _MOST
-        if content is not None and room and len(content) <= _SMALL:
-            self._contents[version] = content
+        if content is not None and is_remote(self.location) and len(self._contents) < _MOST:
+            self._keep(version, content)
         return content
+
+    def _keep(self, version: int, content: bytes) -> None:
+        self._contents.pop(version, None)
+        if len(content) <= _SMALL:
+            self._contents[version] = content
+
+    def contents_for_next(self) -> dict[int, bytes]:
+        """The commits that a later log of the same history needs again."""
+        recent = range(self.version - _RECENT, self.version + 2)
+        return {each: text for each, text in self._contents.copy().items() if each in recent}
 
     @property
     def is_whole(self) -> bool:
@@ -405,13 +438,13 @@ class Logs:
         identity = log.commit if is_remote(location) else LocalLog(location).mark(log.version)
         if isinstance(identity, Mark) and not identity.size:
             raise empty(f"{location}/{commit_file(log.version)}")
+        log.share()
         self._kept[location] = log, identity
         return log
 
     def _open(self, location: str, before: TableLog | None) -> TableLog | None:
         """The newest version of a table. In an object store it goes on from an earlier one."""
-        handles = None if before is None else before._handles
-        table = None if handles is None else handles.take()
+        table = None if before is None else before.move_handle()
         with translate_log_errors(location):
             try:
                 table = table or DeltaTable(
@@ -421,14 +454,12 @@ class Logs:
                 return None
         if not is_remote(location):
             return TableLog(location, table, self.storage_options)
-        if before is None or handles is None or table.metadata().id != before.id:
+        if before is None or table.metadata().id != before.id:
             handles, contents, transactions = TableHandles[TableLog](), {}, {}
         else:
-            contents = before._contents
+            handles, contents = before._handles, before.contents_for_next()
             transactions = before.transactions_until(table.version())
-        log = TableLog(location, table, self.storage_options, contents, transactions, handles)
-        handles.add(log, table)
-        return log
+        return TableLog(location, table, self.storage_options, contents, transactions, handles)
 
     def at(self, location: str, version: int) -> TableLog | None:
         """The table at a version; None if its log no longer has it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
@@ -22,44 +23,54 @@ _UNUSED = 2
 
 
 class TableHandles(Generic[Log]):
-    """Threads may share it. All its handles are of one history: a table that was dropped and made
-    again, or restored from a copy, has others."""
+    """Threads may share it."""
 
     def __init__(self) -> None:
         # `put` may run at any moment, in a finalizer, also during another call of the same thread.
-        self._unused: SimpleQueue[DeltaTable] = SimpleQueue()
+        self._unused: SimpleQueue[tuple[DeltaTable, str]] = SimpleQueue()
         self._logs: deque[tuple[int, Log]] = deque(maxlen=2)
 
-    def add(self, log: Log, table: DeltaTable) -> None:
+    def add(self, log: Log, table: DeltaTable, commit: str) -> None:
         """Keep a log, the newest one so far, until two others came after it."""
-        weakref.finalize(log, self.give_back, table).atexit = False
+        # Not by a bound method: it would keep this object, and with it the log, for ever.
+        weakref.finalize(log, self._unused.put, (table, commit)).atexit = False
         self._logs.append((table.version(), log))
 
     def log_at(self, version: int) -> Log | None:
         """A log that is open; None if that of the version is not."""
         return dict(self._logs.copy()).get(version)
 
-    def take(self, version: int | None = None) -> DeltaTable | None:
-        """A handle for the caller alone, at a version or at the newest one; None if none is left,
-        or the log no longer has the commits that it needs."""
-        found: list[DeltaTable] = []
+    def give_back(self, table: DeltaTable, commit: str) -> None:
+        """Nobody else may use it any more. `commit` is the digest of its version's commit."""
+        self._unused.put((table, commit))
+
+    def take(self, most: int, commit_at: Callable[[int], str | None]) -> DeltaTable | None:
+        """A handle for the caller alone, of a version up to `most`; None if none is left.
+
+        Its commit is the one that `commit_at` tells: after a table was restored from a copy, a
+        handle may have the history that was lost, and delta-rs would follow it without an error.
+        """
+        found: list[tuple[DeltaTable, str]] = []
         with suppress(Empty):
             while True:
                 found.append(self._unused.get_nowait())
-        if not found:
-            return None
-        # Not by `remove`: handles of one version are equal.
-        *others, table = sorted(found, key=DeltaTable.version)
+        fit = [(table.version(), number) for number, (table, _) in enumerate(found)]
+        fit = sorted(pair for pair in fit if pair[0] <= most)
+        # By number: handles of one version are equal.
+        chosen = fit[-1][1] if fit else None
+        others = [each for number, each in enumerate(found) if number != chosen]
         for each in others[-_UNUSED + 1 :]:
             self._unused.put(each)
-        if version is not None and table.version() == version:
-            return table
-        try:
-            table.update_incremental()
-        except (DeltaError, OSError):
+        if chosen is None:
             return None
-        return table if version is None or table.version() == version else None
+        table, commit = found[chosen]
+        return table if commit_at(table.version()) == commit else None
 
-    def give_back(self, table: DeltaTable) -> None:
-        """Nobody else may use it any more."""
-        self._unused.put(table)
+
+def follow(table: DeltaTable) -> bool:
+    """Move a handle to the newest version; whether the log has the commits that it needs."""
+    try:
+        table.update_incremental()
+    except (DeltaError, OSError):
+        return False
+    return True

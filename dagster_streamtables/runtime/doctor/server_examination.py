@@ -22,8 +22,15 @@ from dagster_streamtables.runtime.delta.table_schema import spark_name
 from dagster_streamtables.runtime.errors.environment_errors import machine_problem
 from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.spark import log_store
+from dagster_streamtables.runtime.spark.connect import is_connect
+from dagster_streamtables.runtime.spark.environment import memory_bytes
 from dagster_streamtables.runtime.spark.jars import spark_version
-from dagster_streamtables.runtime.spark.settings import READING, connect_settings
+from dagster_streamtables.runtime.spark.settings import (
+    CONNECT_SETTINGS,
+    READING,
+    ZONE,
+    server_settings,
+)
 from dagster_streamtables.runtime.spark.spark_commits import require_safe_commits
 
 if TYPE_CHECKING:
@@ -80,15 +87,44 @@ def _version(spark: SparkSession) -> ServerFinding:
 
 
 def _settings(spark: SparkSession) -> Iterator[ServerFinding]:
-    """Those that differ; how SQL is read is set in each session."""
-    left_out = {"spark.jars", *READING, *log_store.SETTINGS}
-    for name, value in connect_settings().items():
-        if name in left_out:
+    for name, value in server_settings().items():
+        if name in _NOT_REQUIRED or (name in CONNECT_SETTINGS and not is_connect(spark)):
             continue
-        found = spark.conf.get(name, None)
-        if found is None or value.lower() not in (found.lower(), *found.lower().split(",")):
+        found = _setting(spark, name)
+        if found is None or not _fits(found, value):
             said = "is not set" if found is None else f"is {found}"
             yield ServerFinding(name, said, f"start the server with {name}={value}")
+
+
+_NOT_REQUIRED = {
+    *READING,  # set in each session, as is the time zone
+    ZONE,
+    *log_store.SETTINGS,  # looked at where the root needs it
+    "spark.databricks.delta.snapshotPartitions",  # only speed
+    "spark.connect.session.manager.defaultSessionTimeout",
+    "spark.connect.session.manager.closedSessionsTombstonesSize",
+}
+
+
+def _setting(spark: SparkSession, name: str) -> str | None:
+    """The value of a setting, by Spark's default if it is not set; None if there is none."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.conf.get(name)
+    except PySparkException:
+        return None
+
+
+def _fits(found: str, value: str) -> bool:
+    """Whether a value is as wanted: equal, in a list, or a larger number of bytes.
+
+    >>> _fits("a.B, c.D", "c.D"), _fits("1073741824", "536870912"), _fits("auto", "all")
+    (True, True, False)
+    """
+    if value.isdigit() and found.isdigit():
+        return int(found) >= int(value)
+    return value.lower() in (part.strip() for part in found.lower().split(","))
 
 
 def _clock(spark: SparkSession) -> ServerFinding:
@@ -102,20 +138,27 @@ def _clock(spark: SparkSession) -> ServerFinding:
 
 
 def _memory(spark: SparkSession, tables: int) -> ServerFinding:
-    kept = int(spark.conf.get(_LOGS, None) or 10_000)
+    kept, most = int(_setting(spark, _LOGS) or 10_000), _setting(spark, "spark.driver.memory")
     logs = min(tables, kept)
-    said = f"the logs of {logs} tables take about {logs * _LOG_MB} MB of the driver"
-    most = spark.conf.get("spark.driver.memory", None)
-    found = f"{said}, which has {most or 'the default of 1g'}"
+    has = most or "the default of 1g"
+    said = (
+        f"the logs of {logs} tables take about {logs * _LOG_MB} MB of the driver, which has {has}"
+    )
     room = _megabytes(most or "1g") // 2
+    if not room or logs * _LOG_MB <= room:
+        return ServerFinding("memory", said)
     fix = f"give the driver {4 * logs * _LOG_MB // 1000 + 1}g, or set {_LOGS} to {room // _LOG_MB}"
-    return ServerFinding("memory", found, "" if logs * _LOG_MB <= room else fix)
+    return ServerFinding("memory", said, fix)
 
 
 def _megabytes(memory: str) -> int:
-    units = {"k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
-    text = memory.lower().removesuffix("b")
-    return int(float(text[:-1]) * units[text[-1]]) if text[-1] in units else int(text) // 2**20
+    """Of a size as Spark reads that of a driver: a number alone counts MB; 0 if it is none.
+
+    >>> [_megabytes(text) for text in ("2g", "2048", " 512m ", "plenty")]
+    [2048, 2048, 512, 0]
+    """
+    text = memory.strip()
+    return int(text) if text.isdigit() else memory_bytes(text) // 2**20
 
 
 def _root(
@@ -132,17 +175,19 @@ def _root(
         ("commits of Spark", lambda: require_safe_commits(spark, place)),
         ("Spark writes", lambda: spark.sql(f"INSERT INTO {table} VALUES (3)").collect()),
         ("delta-rs reads", lambda: DeltaTable(place, storage_options=options).to_pyarrow_table()),
+        ("delete", lambda: files_below(root, storage_options).delete_dir(name)),
     )
-    try:
-        for subject, step in steps:
-            try:
-                step()
-            except Exception as error:  # whatever is wrong is what is looked for
-                yield _failure(f"root: {subject}", error)
-                return
+    for subject, step in steps:
+        try:
+            step()
+        except Exception as error:  # whatever is wrong is what is looked for
+            yield _failure(f"root: {subject}", error)
+            break
+    else:
         yield ServerFinding("root", "both sides read and write it")
-    finally:
-        _delete(root, name, storage_options)
+        return
+    with suppress(OSError):
+        files_below(root, storage_options).delete_dir(name)
 
 
 def _failure(subject: str, error: Exception) -> ServerFinding:
@@ -151,8 +196,3 @@ def _failure(subject: str, error: Exception) -> ServerFinding:
         why = first_line(str(error))
         return ServerFinding(subject, why, "let both sides see the root at the same path")
     return ServerFinding(subject, ": ".join(filter(None, (known.what, known.why))), known.fix)
-
-
-def _delete(root: str, name: str, storage_options: Mapping[str, str] | None) -> None:
-    with suppress(OSError):
-        files_below(root, storage_options).delete_dir(name)

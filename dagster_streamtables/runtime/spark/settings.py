@@ -195,8 +195,12 @@ def delta_settings() -> dict[str, str]:
     Raises:
         EnvironmentProblem: There is no Java, or Delta's JARs cannot be downloaded.
     """
+    return {"spark.jars": jars_setting(), **_relied_on()}
+
+
+def _relied_on() -> dict[str, str]:
     settings = spark_settings()
-    return {"spark.jars": jars_setting(), **{name: settings[name] for name in _RELIED_ON}}
+    return {name: settings[name] for name in _RELIED_ON}
 
 
 def connect_settings() -> dict[str, str]:
@@ -205,8 +209,13 @@ def connect_settings() -> dict[str, str]:
     Raises:
         EnvironmentProblem: As for `delta_settings`.
     """
+    return {"spark.jars": jars_setting(), **server_settings()}
+
+
+def server_settings() -> dict[str, str]:
+    """Those of `connect_settings` but for the JARs, which are not looked for."""
     return {
-        **delta_settings(),
+        **_relied_on(),
         **CONNECT_SETTINGS,
         "spark.databricks.delta.snapshotPartitions": "1",
     }

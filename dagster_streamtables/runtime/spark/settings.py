@@ -195,10 +195,10 @@ def delta_settings() -> dict[str, str]:
     Raises:
         EnvironmentProblem: There is no Java, or Delta's JARs cannot be downloaded.
     """
-    return {"spark.jars": jars_setting(), **_relied_on()}
+    return {"spark.jars": jars_setting(), **_session_settings()}
 
 
-def _relied_on() -> dict[str, str]:
+def _session_settings() -> dict[str, str]:
     settings = spark_settings()
     return {name: settings[name] for name in _RELIED_ON}
 
@@ -215,7 +215,7 @@ def connect_settings() -> dict[str, str]:
 def server_settings() -> dict[str, str]:
     """Those of `connect_settings` but for the JARs, which are not looked for."""
     return {
-        **_relied_on(),
+        **_session_settings(),
         **CONNECT_SETTINGS,
         "spark.databricks.delta.snapshotPartitions": "1",
     }

@@ -14,6 +14,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta.log_folder import RemoteLog
 from qa.object_store.store import BUCKET, AuditedStore, audited_store
 
 Change = Callable[[AuditedStore, str, Random], None]
@@ -160,12 +161,18 @@ def test_random_histories(store: AuditedStore, seed: int) -> None:
         gc.collect() if random.random() < 0.2 else None
 
 
+def followed(store: AuditedStore, logs: Logs, place: str, commits: int) -> TableLog:
+    """The newest log of a table that was looked at after each of its commits."""
+    for seed in range(commits):
+        append(store, place, Random(seed))
+        log = assert_as_opened(store, logs.newest(place))
+    return log
+
+
 def test_of_two_writers_after_one_version_the_second_fails(store: AuditedStore) -> None:
     place, random = store.root("two"), Random(1)
     logs = Logs(store.options)
-    for _ in range(4):
-        append(store, place, random)
-        log = assert_as_opened(store, logs.newest(place))
+    log = followed(store, logs, place, 4)
     once = CommitProperties(max_commit_retries=0)
     with log.writing() as first, log.writing() as second:
         assert first is not second
@@ -180,9 +187,7 @@ def test_a_lost_commit_of_a_writer_is_not_followed(store: AuditedStore) -> None:
     """It was committed, then the table was restored to the version before, and written again."""
     place, random = store.root("restored"), Random(1)
     logs = Logs(store.options)
-    for _ in range(3):
-        append(store, place, random)
-        log = assert_as_opened(store, logs.newest(place))
+    log = followed(store, logs, place, 3)
     with log.writing() as table:
         write_deltalake(table, rows(random), mode="append")
     for key in keys(store, place):
@@ -193,6 +198,16 @@ def test_a_lost_commit_of_a_writer_is_not_followed(store: AuditedStore) -> None:
     for _ in range(3):
         assert_as_opened(store, logs.newest(place))
         append(store, place, random)
+
+
+def test_a_store_that_is_silent_after_the_commit_does_not_fail_it(store: AuditedStore) -> None:
+    place, logs = store.root("silent"), Logs(store.options)
+    log = followed(store, logs, place, 4)
+    silent = {**store.options, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    log.__dict__["_log"] = RemoteLog(place, {**silent, "max_retries": "0"})
+    with log.writing() as table:
+        write_deltalake(table, rows(Random(1)), mode="append")
+    assert assert_as_opened(store, logs.newest(place)).version == log.version + 1
 
 
 def test_nothing_is_left_of_logs_that_are_not_used(store: AuditedStore) -> None:

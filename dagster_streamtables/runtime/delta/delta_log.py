@@ -174,14 +174,15 @@ class TableLog:
             yield self.to_write()
             return
         table = self._handles.take(self.version, self.commit_at)
-        if table is None or not (
-            table.version() == self.version or (follow(table) and table.version() == self.version)
-        ):
+        if table is not None and table.version() < self.version and not follow(table):
+            table = None
+        if table is None or table.version() != self.version:
             table = self.to_write()
-        yield table
-        commit = self._log.identity(table.version())
-        if isinstance(commit, str):
-            self._handles.give_back(table, commit)  # not after an error
+        yield table  # after an error, its state is not known
+        with suppress(OSError, DeltaError):  # it is committed, and must not fail any more
+            commit = self._log.identity(table.version())
+            if isinstance(commit, str):
+                self._handles.give_back(table, commit)
 
     def move_handle(self) -> DeltaTable | None:
         """A handle of this version or an earlier one, or of the commit after it, that was moved to
@@ -431,7 +432,8 @@ class Logs:
                 if kept.is_newest:
                     return kept
                 before = kept
-        log = self._open(location, before)
+        with translate_log_errors(location):
+            log = self._open(location, before)
         if log is None:
             return None
         # In an object store it is the digest, which a refresh asks for, too.
@@ -445,13 +447,12 @@ class Logs:
     def _open(self, location: str, before: TableLog | None) -> TableLog | None:
         """The newest version of a table. In an object store it goes on from an earlier one."""
         table = None if before is None else before.move_handle()
-        with translate_log_errors(location):
-            try:
-                table = table or DeltaTable(
-                    location, storage_options=dict(self.storage_options or {}) or None
-                )
-            except TableNotFoundError:
-                return None
+        try:
+            table = table or DeltaTable(
+                location, storage_options=dict(self.storage_options or {}) or None
+            )
+        except TableNotFoundError:
+            return None
         if not is_remote(location):
             return TableLog(location, table, self.storage_options)
         if before is None or table.metadata().id != before.id:

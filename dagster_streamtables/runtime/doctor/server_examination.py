@@ -36,6 +36,14 @@ from dagster_streamtables.runtime.spark.spark_commits import require_safe_commit
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_NOT_REQUIRED = {
+    *READING,  # set in each session, as is the time zone
+    ZONE,
+    *log_store.SETTINGS,  # looked at where the root needs it
+    "spark.databricks.delta.snapshotPartitions",  # only speed
+    "spark.connect.session.manager.defaultSessionTimeout",
+    "spark.connect.session.manager.closedSessionsTombstonesSize",
+}
 _APART = 5.0
 """Seconds by which the clocks may differ."""
 _LOGS = "spark.databricks.delta.delta.log.cacheSize"
@@ -94,16 +102,6 @@ def _settings(spark: SparkSession) -> Iterator[ServerFinding]:
         if found is None or not _fits(found, value):
             said = "is not set" if found is None else f"is {found}"
             yield ServerFinding(name, said, f"start the server with {name}={value}")
-
-
-_NOT_REQUIRED = {
-    *READING,  # set in each session, as is the time zone
-    ZONE,
-    *log_store.SETTINGS,  # looked at where the root needs it
-    "spark.databricks.delta.snapshotPartitions",  # only speed
-    "spark.connect.session.manager.defaultSessionTimeout",
-    "spark.connect.session.manager.closedSessionsTombstonesSize",
-}
 
 
 def _setting(spark: SparkSession, name: str) -> str | None:

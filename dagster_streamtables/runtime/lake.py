@@ -18,7 +18,7 @@ from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.compute.spark_relations import Views
 from dagster_streamtables.runtime.dag import Outcome, outcomes
 from dagster_streamtables.runtime.delta.actions import moment
-from dagster_streamtables.runtime.delta.delta_log import Logs
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote
 from dagster_streamtables.runtime.delta.table_schema import spark_name
 from dagster_streamtables.runtime.drop import Dropping, DropResult

@@ -13,8 +13,9 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_folder import RemoteLog
+from dagster_streamtables.runtime.delta.logs import Logs
 from qa.object_store.store import BUCKET, AuditedStore, audited_store
 
 Change = Callable[[AuditedStore, str, Random], None]

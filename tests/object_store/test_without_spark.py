@@ -21,8 +21,8 @@ from dagster_streamtables.errors import (
     LostStore,
     SourceProblem,
 )
-from dagster_streamtables.runtime.delta.delta_log import Logs
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.table_locations import commit_file, files_below
 from dagster_streamtables.runtime.errors.environment_errors import store_problem
 from dagster_streamtables.runtime.errors.error_translation import is_lasting, may_pass

@@ -18,7 +18,8 @@ from sqlglot import exp
 from compiler.database import Database, Rows, _shown
 from dagster_streamtables import Lake
 from dagster_streamtables.compiler import at_time, comparable_columns, read, with_one_answer
-from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.table_schema import has_variants, spark_name
 from dagster_streamtables.runtime.model.definition import visible_types
 from dagster_streamtables.runtime.spark.settings import settings_for_now

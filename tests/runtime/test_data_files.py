@@ -24,7 +24,8 @@ from dagster_streamtables.runtime.checks.comparison import difference
 from dagster_streamtables.runtime.compute.change_reader import at_version
 from dagster_streamtables.runtime.delta.arrow import may_use_threads, open_parquet
 from dagster_streamtables.runtime.delta.data_files import alike
-from dagster_streamtables.runtime.delta.delta_log import Logs, log_at
+from dagster_streamtables.runtime.delta.delta_log import log_at
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.table_locations import files_below
 from dagster_streamtables.runtime.delta.value_encodings import far_files, misreads
 from dagster_streamtables.runtime.spark import parquet_scan

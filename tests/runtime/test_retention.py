@@ -23,7 +23,7 @@ from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.cli import app
 from dagster_streamtables.metrics import StreamTablesCollector
 from dagster_streamtables.metrics.collector import exposition
-from dagster_streamtables.runtime.delta.delta_log import Logs
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.observe.monitor import EventKind
 from dagster_streamtables.runtime.observe.slot_store import Slot, SlotStatus, VersionHold
 from dagster_streamtables.runtime.observe.source_health import SlotHealth, SlotLag, SourceHealth

@@ -18,7 +18,7 @@ from deltalake import write_deltalake
 
 from dagster_streamtables import Lake
 from dagster_streamtables.errors import DamagedTable, InvalidDefinition, RefusedOperation
-from dagster_streamtables.runtime.delta.delta_log import Logs
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot, MissingSlot, SlotInUse
 from dagster_streamtables.runtime.observe.slot_store import Slot, Slots, SlotStatus, VersionHold
 from dagster_streamtables.runtime.storage.documents import Ledger

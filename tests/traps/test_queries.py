@@ -10,7 +10,8 @@ from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, Mode, View
 from dagster_streamtables.errors import FailedQuery, UnsupportedQuery
-from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.refresh import refresh_job
 from runtime.delta import held, run_on_delta, stored, write
 from runtime.orders import orders, source

@@ -22,7 +22,7 @@ from dagster_deltalake.io_manager import DeltaLakeDbClient, TableConnection
 from dagster_streamtables.dagster_private import DbIOManager, DbTypeHandler, TableSlice
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.runtime.delta.arrow import is_dataset, with_columns
-from dagster_streamtables.runtime.delta.delta_log import Logs
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.table_locations import TableNames
 from dagster_streamtables.runtime.model.definition import visible_types
 

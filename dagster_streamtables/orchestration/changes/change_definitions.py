@@ -40,7 +40,7 @@ from dagster_streamtables.orchestration.instance.dagster_runs import (
     read_history,
     requesting_process,
 )
-from dagster_streamtables.runtime.delta.delta_log import Logs
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.source_change import has_row_changes
 from dagster_streamtables.runtime.observe.monitor import WARN_BEFORE
 from dagster_streamtables.runtime.observe.slot_store import Slot, VersionHold

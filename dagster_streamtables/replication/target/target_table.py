@@ -26,8 +26,9 @@ from dagster_streamtables.runtime.delta.actions import (
 )
 from dagster_streamtables.runtime.delta.arrow import np, pa, plain_schema
 from dagster_streamtables.runtime.delta.data_files import translate_text_errors
-from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_lookup import among
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.table_schema import delta_rs_name
 from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.errors.error_translation import (

@@ -15,7 +15,8 @@ from dagster_streamtables.amounts import count
 from dagster_streamtables.compiler import Invariants, Plan, RowInvariant
 from dagster_streamtables.runtime.compute.spark_relations import Relations
 from dagster_streamtables.runtime.delta.arrow import python_rows
-from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.source_change import change_between
 from dagster_streamtables.runtime.model.table_state import (
     IntermediateState,

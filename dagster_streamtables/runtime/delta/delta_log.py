@@ -7,7 +7,6 @@ refresh depends on whether they only rearranged files, or only added some.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -35,7 +34,6 @@ from dagster_streamtables.runtime.delta.table_schema import (
     maps_columns,
 )
 from dagster_streamtables.runtime.errors.error_translation import translate_log_errors
-from dagster_streamtables.runtime.errors.table_errors import empty
 
 _MOST, _SMALL = 100, 65_536
 """How many commits of a log in an object store are kept, and the bytes of the largest."""
@@ -411,71 +409,3 @@ def log_at(location: str, version: int, options: Mapping[str, str] | None) -> Ta
         return None
     log = TableLog(location, table, options)
     return log if log.is_whole else None
-
-
-class Logs:
-    """The logs of many tables, each cached as long as its version is the newest.
-
-    Threads may share it: the logs that it returns never change.
-    """
-
-    def __init__(self, storage_options: Mapping[str, str] | None = None) -> None:
-        self.storage_options = storage_options
-        self._kept: dict[str, tuple[TableLog, Mark | str | None]] = {}
-
-    def newest(self, location: str) -> TableLog | None:
-        """The table at its newest version; None if missing."""
-        kept, identity = self._kept.get(location, (None, None))
-        before = None
-        with suppress(OSError, DeltaError):  # if the log cannot be read, opening it says why
-            if kept is not None and kept.still_has(identity):
-                if kept.is_newest:
-                    return kept
-                before = kept
-        with translate_log_errors(location):
-            log = self._open(location, before)
-        if log is None:
-            return None
-        # In an object store it is the digest, which a refresh asks for, too.
-        identity = log.commit if is_remote(location) else LocalLog(location).mark(log.version)
-        if isinstance(identity, Mark) and not identity.size:
-            raise empty(f"{location}/{commit_file(log.version)}")
-        log.share()
-        self._kept[location] = log, identity
-        return log
-
-    def _open(self, location: str, before: TableLog | None) -> TableLog | None:
-        """The newest version of a table. In an object store it goes on from an earlier one."""
-        table = None if before is None else before.move_handle()
-        try:
-            table = table or DeltaTable(
-                location, storage_options=dict(self.storage_options or {}) or None
-            )
-        except TableNotFoundError:
-            return None
-        if not is_remote(location):
-            return TableLog(location, table, self.storage_options)
-        if before is None or table.metadata().id != before.id:
-            handles, contents, transactions = TableHandles[TableLog](), {}, {}
-        else:
-            handles, contents = before._handles, before.contents_for_next()
-            transactions = before.transactions_until(table.version())
-        return TableLog(location, table, self.storage_options, contents, transactions, handles)
-
-    def at(self, location: str, version: int) -> TableLog | None:
-        """The table at a version; None if its log no longer has it."""
-        return log_at(location, version, self.storage_options)
-
-    def until(self, log: TableLog, moment: float, floor: int) -> TableLog:
-        """The table as of a time in seconds since 1970, but not before the version `floor`.
-
-        The time of a commit is that of `written_at`, since the clock of a writer may be ahead. A
-        commit in the future by both clocks counts as past.
-        """
-        version, now = log.version, time.time()
-        while version > floor and moment < log.written_at(version) <= now:
-            version -= 1
-        return log if version == log.version else log.at(version) or log
-
-    def forget(self, location: str) -> None:
-        self._kept.pop(location, None)

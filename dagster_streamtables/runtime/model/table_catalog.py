@@ -9,7 +9,8 @@ from datetime import datetime
 
 from dagster_streamtables.compiler import View, over_another, respell_tables, same_but_case
 from dagster_streamtables.errors import DamagedTable
-from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote
 from dagster_streamtables.runtime.errors.table_errors import MissingSource, missing, several_tables
 from dagster_streamtables.runtime.model.refresh_work import HeadWithState, refresh_work

@@ -12,7 +12,8 @@ from dagster_streamtables.amounts import duration
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.delta.actions import changes_rows, moment
 from dagster_streamtables.runtime.delta.data_files import missing_files
-from dagster_streamtables.runtime.delta.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.model.table_state import SourceState
 from dagster_streamtables.runtime.observe.slot_store import Slot, VersionHold

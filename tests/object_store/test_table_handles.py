@@ -233,3 +233,45 @@ def test_what_follows_the_log_is_asked_for_alone(store: AuditedStore, commits: i
     before = store.counts(BUCKET)
     logs.newest(place)
     assert sum((store.counts(BUCKET) - before).values()) <= 12
+
+
+def test_a_writer_leaves_the_log_of_its_commit(store: AuditedStore) -> None:
+    place, random = store.root("committed"), Random(1)
+    logs = Logs(store.options)
+    log = followed(store, logs, place, 4)
+    assert log.committed is None
+    with log.writing() as table:
+        write_deltalake(table, rows(random), mode="append")
+    made = assert_as_opened(store, log.committed)
+    assert made.version == log.version + 1
+    assert logs.newest(place) is made
+    append(store, place, random)
+    assert assert_as_opened(store, logs.newest(place)).version == log.version + 2
+
+
+def test_a_writer_that_was_overtaken_leaves_no_log(store: AuditedStore) -> None:
+    """Its commit came after that of another writer, or never."""
+    place, random = store.root("overtaken"), Random(1)
+    logs = Logs(store.options)
+    log = followed(store, logs, place, 4)
+    with log.writing() as table:
+        append(store, place, random)
+        write_deltalake(table, rows(random), mode="append")
+    assert log.committed is None
+    log = assert_as_opened(store, logs.newest(place))
+    assert log.version == 5
+    with pytest.raises(ValueError, match="given up"), log.writing():
+        raise ValueError("given up")
+    assert log.committed is None
+    assert logs.newest(place) is log
+
+
+def test_a_commit_after_the_own_one_is_found(store: AuditedStore) -> None:
+    """Made before anybody asked for the log of the own one."""
+    place, random = store.root("after"), Random(1)
+    logs = Logs(store.options)
+    log = followed(store, logs, place, 4)
+    with log.writing() as table:
+        write_deltalake(table, rows(random), mode="append")
+    merge(store, place, random)
+    assert assert_as_opened(store, logs.newest(place)).version == log.version + 2

@@ -38,6 +38,10 @@ else:
     fs, pq = LazyModule("pyarrow.fs"), LazyModule("pyarrow.parquet")
 
 
+_SMALL = 1_000_000
+"""Bytes of a file that is read whole from an object store."""
+
+
 @contextmanager
 def open_parquet(files: Any, path: str) -> Iterator[Any]:
     """A `pyarrow.parquet.ParquetFile` whose timestamps are microseconds, also those of INT96.
@@ -50,10 +54,12 @@ def open_parquet(files: Any, path: str) -> Iterator[Any]:
         OSError: The file cannot be read.
         pyarrow.ArrowException: It is no Parquet file.
     """
+    native = may_use_threads(files)
     with files.open_input_file(path) as stream:
-        yield pq.ParquetFile(
-            stream, coerce_int96_timestamp_unit="us", pre_buffer=may_use_threads(files)
-        )
+        # Of a small file, the footer and each column would be a request to the store.
+        whole = not native and stream.size() <= _SMALL
+        source = pa.BufferReader(stream.read()) if whole else stream
+        yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=native)
 
 
 def may_use_threads(files: Any) -> bool:

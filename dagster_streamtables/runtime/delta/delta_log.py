@@ -178,9 +178,24 @@ class TableLog:
             table = self.to_write()
         yield table  # after an error, its state is not known
         with suppress(OSError, DeltaError):  # it is committed, and must not fail any more
-            commit = self._log.identity(table.version())
-            if isinstance(commit, str):
-                self._handles.give_back(table, commit)
+            self._keep_committed(table, self._handles)
+
+    def _keep_committed(self, table: DeltaTable, handles: TableHandles[TableLog]) -> None:
+        version = table.version()
+        commit = self.commit_at(version)
+        if commit is None:
+            return
+        if version != self.version + 1:
+            handles.give_back(table, commit)
+            return
+        contents, transactions = self.contents_for_next(), self.transactions_until(version)
+        log = TableLog(self.location, table, self.storage_options, contents, transactions, handles)
+        handles.add(log, table, commit, after=self.head)
+
+    @property
+    def committed(self) -> TableLog | None:
+        """The next version, if `writing` made it as the newest one; None if that is not known."""
+        return None if self._handles is None else self._handles.committed_after(self.head)
 
     def move_handle(self) -> DeltaTable | None:
         """A handle of this version or an earlier one, or of the commit after it, that was moved to

@@ -29,13 +29,12 @@ class Logs:
 
     def newest(self, location: str) -> TableLog | None:
         """The table at its newest version; None if missing."""
-        kept, identity = self._kept.get(location, (None, None))
         before = None
         with suppress(OSError, DeltaError):  # if the log cannot be read, opening it says why
-            if kept is not None and kept.still_has(identity):
-                if kept.is_newest:
-                    return kept
-                before = kept
+            kept = self._known(location)
+            if kept is not None and kept.is_newest:
+                return kept
+            before = kept
         with translate_log_errors(location):
             log = self._open(location, before)
         if log is None:
@@ -47,6 +46,15 @@ class Logs:
         log.share()
         self._kept[location] = log, identity
         return log
+
+    def _known(self, location: str) -> TableLog | None:
+        """The last known log of a table; None if it is not part of the table's history any more."""
+        kept, identity = self._kept.get(location, (None, None))
+        committed = None if kept is None else kept.committed
+        if committed is not None:
+            kept, identity = committed, committed.commit
+            self._kept[location] = kept, identity
+        return kept if kept is not None and kept.still_has(identity) else None
 
     def _open(self, location: str, before: TableLog | None) -> TableLog | None:
         """The newest version of a table. In an object store it goes on from an earlier one."""

@@ -29,12 +29,22 @@ class TableHandles(Generic[Log]):
         # `put` may run at any moment, in a finalizer, also during another call of the same thread.
         self._unused: SimpleQueue[tuple[DeltaTable, str]] = SimpleQueue()
         self._logs: deque[tuple[int, Log]] = deque(maxlen=2)
+        self._committed: tuple[object, Log] | None = None
 
-    def add(self, log: Log, table: DeltaTable, commit: str) -> None:
-        """Keep a log, the newest one so far, until two others came after it."""
+    def add(self, log: Log, table: DeltaTable, commit: str, after: object = None) -> None:
+        """Keep a log, the newest one so far, until two others came after it.
+
+        `after` identifies the version before it, if a writer of this process made the log.
+        """
         # Not by a bound method: it would keep this object, and with it the log, for ever.
         weakref.finalize(log, self._unused.put, (table, commit)).atexit = False
         self._logs.append((table.version(), log))
+        self._committed = None if after is None else (after, log)
+
+    def committed_after(self, version: object) -> Log | None:
+        """The newest log, if a writer of this process made it after a version."""
+        committed = self._committed
+        return committed[1] if committed is not None and committed[0] == version else None
 
     def log_at(self, version: int) -> Log | None:
         """A log that is open; None if that of the version is not."""
@@ -50,6 +60,9 @@ class TableHandles(Generic[Log]):
         Its commit is the one that `commit_at` tells: after a table was restored from a copy, a
         handle may have the history that was lost, and delta-rs would follow it without an error.
         """
+        while len(self._logs) > 1:
+            with suppress(IndexError):  # another thread took it
+                self._logs.popleft()  # whose handle has less to read than older ones
         found: list[tuple[DeltaTable, str]] = []
         with suppress(Empty):
             while True:

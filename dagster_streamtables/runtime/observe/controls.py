@@ -190,6 +190,7 @@ class ControlFiles:
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
         self._root, self._options = root.rstrip("/"), storage_options
+        self._missing: set[str] = set()
 
     def names(self) -> list[str]:
         if not self._exists:
@@ -220,12 +221,14 @@ class ControlFiles:
             self._files.delete_file(_file(name))
 
     def _read(self, name: str) -> bytes | None:
-        if not self._exists:
+        if name in self._missing or not self._exists:
             return None
         try:
             with self._files.open_input_file(_file(name)) as stream:
                 return stream.read()
         except FileNotFoundError:
+            if is_remote(self._root):  # nobody writes such files any more
+                self._missing.add(name)
             return None
         except (OSError, DeltaError) as error:
             require_root(self._root, self._options)  # its message is better

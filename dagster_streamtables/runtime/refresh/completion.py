@@ -82,21 +82,24 @@ def advance(job: Job, log: TableLog, inputs: Inputs, clock: Stopwatch, report: R
     """Move the frontier over a window without visible changes; `report` says why."""
     target = job.target(refresh_record(job, report, clock), changed=False)
     with clock.phase("commit"):
-        _, made = commit_once(inputs, target, lambda: writer.advance(log, target, inputs))
+        _, made = commit_once(inputs, target, lambda: writer.advance(log, target, inputs), log)
     return finish(report, made, target, CommitResult(0, 0, ""), clock)
 
 
 def commit_once(
-    inputs: Inputs, target: CommitTarget, write: Callable[[], CommitResult]
+    inputs: Inputs,
+    target: CommitTarget,
+    write: Callable[[], CommitResult],
+    log: TableLog | None = None,
 ) -> tuple[CommitResult, TableLog]:
-    """Write, and return what was written and the table after it.
+    """Write, and return what was written and the table after it; `log` is the table before it.
 
     Raises:
         ConflictingCommit: Another refresh committed first; nothing of this one is in the log.
         MissingRow: The change deletes a row that is not stored; nothing was written.
     """
     written: list[CommitResult] = []
-    made = prove(lambda: written.append(write()), lambda: _find_commit(inputs, target))
+    made = prove(lambda: written.append(write()), lambda: _find_commit(inputs, target, log))
     if made is None:
         raise ConflictingCommit(
             "another refresh of the table committed first",
@@ -105,16 +108,24 @@ def commit_once(
     return written[0] if written else made[0], made[1]
 
 
-def _find_commit(inputs: Inputs, target: CommitTarget) -> tuple[CommitResult, TableLog] | None:
+def _find_commit(
+    inputs: Inputs, target: CommitTarget, log: TableLog | None
+) -> tuple[CommitResult, TableLog] | None:
     """The commit of a refresh, by its own account, and the table after it."""
-    stored = inputs.stored(target.location)
-    if stored is None:
-        return None
-    for version, commit in stored.log.commits_back(target.read):
+    known = None if log is None else log.committed
+    found = None if known is None else _commit_in(known, target)
+    if found is None:
+        stored = inputs.stored(target.location)
+        found = None if stored is None else _commit_in(stored.log, target)
+    return found
+
+
+def _commit_in(newest: TableLog, target: CommitTarget) -> tuple[CommitResult, TableLog] | None:
+    for version, commit in newest.commits_back(target.read):
         state = state_in(commit)
         if state is not None and state.refresh == target.state.refresh:
-            log = stored.log if version == stored.log.version else stored.log.at(version)
-            return commit_result(commit, state), log or stored.log
+            log = newest if version == newest.version else newest.at(version)
+            return commit_result(commit, state), log or newest
     return None
 
 
@@ -153,7 +164,7 @@ def commit_change(
     target = job.target(record, changed=True, effort=effort(report, clock))
     with clock.phase("commit"):
         written, made = commit_once(
-            inputs, target, lambda: writer.change(log, target, rows, inputs)
+            inputs, target, lambda: writer.change(log, target, rows, inputs), log
         )
     if upkeep.has_many_small_files(made):
         with clock.phase("compact"):

@@ -12,7 +12,7 @@ from dagster_streamtables.runtime.delta.key_lookup import condition
 from dagster_streamtables.runtime.delta.table_schema import delta_rs_name
 
 if TYPE_CHECKING:
-    from deltalake import CommitProperties, DeltaTable
+    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
     from deltalake.table import TableMerger
 
 
@@ -22,6 +22,7 @@ def merge(
     conditions: Iterable[str],
     properties: CommitProperties,
     *,
+    hooks: PostCommitHookProperties | None = None,
     new_columns: bool = False,
 ) -> TableMerger:
     """A MERGE without clauses. Rows match if all conditions hold.
@@ -35,6 +36,7 @@ def merge(
         target_alias="t",
         merge_schema=new_columns,
         commit_properties=properties,
+        post_commithook_properties=hooks,
     )
 
 

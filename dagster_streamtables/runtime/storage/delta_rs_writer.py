@@ -11,11 +11,18 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Transaction,
+    write_deltalake,
+)
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.delta.arrow import np, pa, pc, storable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.log_folder import hooks_after
 from dagster_streamtables.runtime.delta.table_schema import delta_rs_name
 from dagster_streamtables.runtime.errors.error_translation import translate_commit_errors
 from dagster_streamtables.runtime.model.definition import visible_names
@@ -81,6 +88,7 @@ def replace(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult
             schema_mode="overwrite",
             storage_options=dict(target.storage_options or {}) or None,
             commit_properties=_properties(target),
+            post_commithook_properties=_hooks(log),
         )
     return CommitResult(rows.num_rows, 0, "delta-rs")
 
@@ -111,7 +119,8 @@ def _write_bag(log: TableLog, target: CommitTarget, change: pa.Table) -> CommitR
     match = [f"s.{_GOES}", *ranges(went, _columns(went)), *_same_row(went)]
     columns = assignments(_of_source(again.column_names))
     with log.writing() as table:
-        merger = merge(table, _fit(log, source, _GOES), match, _properties(target))
+        rows = _fit(log, source, _GOES)
+        merger = merge(table, rows, match, _properties(target), hooks=_hooks(log))
         merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
         _execute(merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}"))
     return CommitResult(inserts.num_rows, deleted, "delta-rs")
@@ -132,7 +141,7 @@ def _write_keyed(
         unchanged = all_of(_same_row(rows.select(visible_names(rows.column_names))))
         updates = {**columns, time: f"CASE WHEN {unchanged} THEN t.{time} ELSE s.{time} END"}
     with log.writing() as table:
-        merger = merge(table, source, match, _properties(target))
+        merger = merge(table, source, match, _properties(target), hooks=_hooks(log))
         merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
         merger = merger.when_matched_update(updates, predicate=f"NOT s.{_GOES}")
         done = _execute(merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}"))
@@ -150,7 +159,11 @@ def advance(log: TableLog, target: CommitTarget) -> CommitResult:
 def _append(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult:
     with translate_commit_errors(), log.writing() as table:
         write_deltalake(
-            table, _fit(log, rows), mode="append", commit_properties=_properties(target)
+            table,
+            _fit(log, rows),
+            mode="append",
+            commit_properties=_properties(target),
+            post_commithook_properties=_hooks(log),
         )
     return CommitResult(rows.num_rows, 0, "delta-rs")
 
@@ -166,6 +179,10 @@ def _properties(target: CommitTarget, *, retries: int | None = None) -> CommitPr
         custom_metadata={"userMetadata": target.state.to_json()},
         app_transactions=[Transaction(target.application, target.state.sequence)],
     )
+
+
+def _hooks(log: TableLog) -> PostCommitHookProperties:
+    return hooks_after(log.version, int(log.settings.get("delta.checkpointInterval", 100)))
 
 
 def _with_time(rows: pa.Table, target: CommitTarget) -> pa.Table:

@@ -56,8 +56,10 @@ def _expand_star(
     assert isinstance(star, exp.Column)
     levels = [(select, scopes.columns(select)), *levels_around(select, scopes)]
     if not star.args.get("db"):
-        for around, _ in levels:
-            if star.table.lower() in map(str.lower, own_aliases(around)):
+        for around, columns in levels:
+            # After a step of a pipe, the tables of FROM are known by their columns alone.
+            tables = {*map(str.lower, own_aliases(around)), *columns.tables}
+            if star.table.lower() in tables:
                 unknown = scopes.columns(around).unknown
                 _require_named_columns(
                     [e for e in unknown if e.alias.lower() == star.table.lower()], star

@@ -145,6 +145,11 @@ class FromColumns:
         return found if rules.hidden_first else sorted(found, key=lambda each: each.place)
 
     @property
+    def tables(self) -> set[str]:
+        """The aliases that qualify a column, in lower case."""
+        return {each.table for each in (*self.visible, *self.hidden) if each.table}
+
+    @property
     def tables_and_names(self) -> list[tuple[str, str]]:
         """The table and the name of each that a mention may mean."""
         return [(each.table, each.name) for each in self.visible]

@@ -623,3 +623,14 @@ DELETE FROM customers WHERE id = 1;
 -- -1 | 5
 -- -1 | 1
 -- +1 | 8
+
+--- case: the columns of one of two tables after LIMIT
+--- covers: Q29 ORDER BY and LIMIT of a pipe
+FROM orders AS o JOIN customers AS c ON o.customer = c.id |> ORDER BY o.id |> LIMIT 2 |> WHERE o.amount > 1 |> SELECT o.id AS sale, c.*;
+--- before
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 1), (3, 2, 7);
+--- change
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- +1 | 3 | 2 | y

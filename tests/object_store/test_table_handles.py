@@ -239,10 +239,10 @@ def test_a_writer_leaves_the_log_of_its_commit(store: AuditedStore) -> None:
     place, random = store.root("committed"), Random(1)
     logs = Logs(store.options)
     log = followed(store, logs, place, 4)
-    assert log.committed is None
+    assert log.successor is None
     with log.writing() as table:
         write_deltalake(table, rows(random), mode="append")
-    made = assert_as_opened(store, log.committed)
+    made = assert_as_opened(store, log.successor)
     assert made.version == log.version + 1
     assert logs.newest(place) is made
     append(store, place, random)
@@ -257,12 +257,12 @@ def test_a_writer_that_was_overtaken_leaves_no_log(store: AuditedStore) -> None:
     with log.writing() as table:
         append(store, place, random)
         write_deltalake(table, rows(random), mode="append")
-    assert log.committed is None
+    assert log.successor is None
     log = assert_as_opened(store, logs.newest(place))
     assert log.version == 5
     with pytest.raises(ValueError, match="given up"), log.writing():
         raise ValueError("given up")
-    assert log.committed is None
+    assert log.successor is None
     assert logs.newest(place) is log
 
 
@@ -275,3 +275,46 @@ def test_a_commit_after_the_own_one_is_found(store: AuditedStore) -> None:
         write_deltalake(table, rows(random), mode="append")
     merge(store, place, random)
     assert assert_as_opened(store, logs.newest(place)).version == log.version + 2
+
+
+def delete_commits(store: AuditedStore, place: str, *versions: int) -> None:
+    for key in keys(store, place):
+        if any(key.endswith(f"{each:020}.json") for each in versions):
+            store.client.delete_object(Bucket=BUCKET, Key=key)
+
+
+def test_a_table_that_was_restored_before_the_commit_is_opened_anew(store: AuditedStore) -> None:
+    """To an earlier version, after which others committed up to the one that the writer had."""
+    place, random = store.root("restored before"), Random(1)
+    logs = Logs(store.options)
+    log = followed(store, logs, place, 4)
+    delete_commits(store, place, 2, 3)
+    replace(store, place, random)
+    with log.writing() as table:
+        write_deltalake(table, rows(random), mode="append")
+    assert log.successor is None
+    assert assert_as_opened(store, logs.newest(place)).version == log.version + 1
+
+
+def test_a_large_commit_that_was_lost_is_noticed(store: AuditedStore) -> None:
+    """Its content is not kept."""
+    place, logs = store.root("large"), Logs(store.options)
+    names = [f"{'long' * 20} {number}" for number in range(600)]
+
+    def put(table: DeltaTable | str, value: int) -> None:
+        wide = pa.table({name: [value] for name in names})
+        options = None if isinstance(table, DeltaTable) else dict(store.options)
+        write_deltalake(table, wide, mode="append", storage_options=options)
+
+    every = {"delta.dataSkippingNumIndexedCols": "-1"}
+    empty = pa.schema([(name, pa.int64()) for name in names]).empty_table()
+    write_deltalake(place, empty, configuration=every, storage_options=dict(store.options))
+    log = logs.newest(place)
+    assert log is not None
+    with log.writing() as table:
+        put(table, 1)
+    delete_commits(store, place, 1)
+    put(place, 2)
+    newest = logs.newest(place)
+    assert newest is not None
+    assert set(pa.table(newest.query("SELECT * FROM t")).to_pylist()[0].values()) == {2}

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from sqlglot import exp
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE, in_file
+from dagster_streamtables.runtime.compute.row_files import AT_ONCE, RowFiles
 from dagster_streamtables.runtime.delta.key_lookup import bounds, condition
 from dagster_streamtables.runtime.delta.table_schema import spark_name, spark_type
 from dagster_streamtables.runtime.spark.settings import settings_for_now
@@ -123,7 +123,7 @@ def test_rows_are_handed_over_by_a_file_whatever_the_folder(
 ) -> None:
     # Spark takes the path for a pattern, and would read the rows of another refresh along.
     monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path / "home[ab]"))
-    assert in_file(spark, pa.table({"k": [*range(AT_ONCE + 1)]})) is None
+    assert RowFiles().write(spark, pa.table({"k": [*range(AT_ONCE + 1)]})) is None
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

@@ -6,6 +6,8 @@ Rows that are too many for a statement go to Spark by a file, and are those that
 from __future__ import annotations
 
 import math
+import os
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,18 +23,16 @@ from pyspark.sql import SparkSession
 from pyspark.storagelevel import StorageLevel
 
 from dagster_streamtables import Action, Lake
-from dagster_streamtables.runtime.compute import spark_relations as bound
+from dagster_streamtables.runtime.compute import row_files
+from dagster_streamtables.runtime.compute.row_files import AT_ONCE, FOLDER, RowFile, RowFiles
 from dagster_streamtables.runtime.compute.spark_engine import LIMIT, NARROW, Inputs
 from dagster_streamtables.runtime.compute.spark_relations import (
-    AT_ONCE,
     Relations,
-    in_file,
     in_statement,
     views_of,
 )
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 from dagster_streamtables.runtime.spark.environment import temporary
-from dagster_streamtables.runtime.spark.local_server import ensure_server
 from runtime.delta import log_of, write
 from runtime.orders import orders, source
 from runtime.refreshes import each_refreshed, maintained, refreshed
@@ -73,7 +73,7 @@ def test_a_change_of_many_rows_that_comes_to_few_is_committed_here(lake: Lake) -
 
 def test_what_spark_holds_it_lets_go(spark: SparkSession) -> None:
     rows = spark.range(3)
-    with closing(Relations(views_of(spark, "held"))) as relations:
+    with closing(Relations(views_of(spark, "held", RowFiles()))) as relations:
         assert relations.cache(rows).count() == 3
         assert rows.storageLevel != StorageLevel.NONE
     assert rows.storageLevel == StorageLevel.NONE
@@ -81,7 +81,7 @@ def test_what_spark_holds_it_lets_go(spark: SparkSession) -> None:
 
 @pytest.mark.smoke("changes that stay in Spark")
 def test_what_is_held_may_read_what_was_named(spark: SparkSession) -> None:
-    with closing(Relations(views_of(spark, "held"))) as relations:
+    with closing(Relations(views_of(spark, "held", RowFiles()))) as relations:
         name = relations.create_view(spark.range(3))
         assert relations.cache(spark.sql(f"SELECT id FROM {name}")).count() == 3
 
@@ -152,7 +152,7 @@ def repeated(values: list[object], type_: pa.DataType, count: int = MANY) -> pa.
 
 @pytest.fixture
 def relations(spark: SparkSession) -> Iterator[Relations]:
-    with closing(Relations(views_of(spark, "test_handed"))) as relations:
+    with closing(Relations(views_of(spark, "test_handed", RowFiles()))) as relations:
         yield relations
 
 
@@ -160,16 +160,16 @@ def relations(spark: SparkSession) -> Iterator[Relations]:
 def test_a_file_holds_what_a_local_relation_holds(kind: str, relations: Relations) -> None:
     type_, values = COLUMNS[kind]
     rows = pa.table({"v": repeated(values, type_)})
-    by_file, beside = in_file(relations.spark, rows), in_statement(relations.spark, rows)
-    assert by_file is not None
-    frame, path = by_file
+    file, beside = RowFiles().write(relations.spark, rows), in_statement(relations.spark, rows)
+    assert file is not None
+    frame = file.rows
 
     assert frame.schema == beside.schema
     assert shown(arrow_rows(frame)) == shown(arrow_rows(beside)) == shown(rows)
     # Read by Spark's own eyes: as Arrow it may be as it was although Spark sees something else.
     seen = ["typeof(v)", "hex(CAST(v AS STRING))", "hash(v)", "v < v", "v IS NULL"]
     assert shown(arrow_rows(frame.selectExpr(*seen))) == shown(arrow_rows(beside.selectExpr(*seen)))
-    path.unlink()
+    file.delete()
 
 
 def shown(rows: pa.Table) -> Counter[tuple[object, ...]]:
@@ -187,38 +187,75 @@ def _shown(value: object) -> object:
 def test_columns_keep_their_names(relations: Relations) -> None:
     names = ["a", "A", "a.b", "a b,;{}()=", "`", "ß"]
     rows = pa.table([pa.array([number] * MANY) for number in range(len(names))], names=names)
-    found = in_file(relations.spark, rows)
-    assert found is not None
-    assert found[0].columns == names
-    assert arrow_rows(found[0]).slice(0, 1).columns == rows.slice(0, 1).columns
-    found[1].unlink()
+    file = RowFiles().write(relations.spark, rows)
+    assert file is not None
+    assert file.rows.columns == names
+    assert arrow_rows(file.rows).slice(0, 1).columns == rows.slice(0, 1).columns
+    file.delete()
 
 
 def test_a_file_is_for_its_owner_alone(relations: Relations) -> None:
-    found = in_file(relations.spark, pa.table({"v": [1] * MANY}))
-    assert found is not None
-    assert found[1].stat().st_mode & 0o077 == 0
-    assert arrow_rows(found[0].groupBy().count()).to_pylist() == [{"count": MANY}]
-    found[1].unlink()
+    file = RowFiles().write(relations.spark, pa.table({"v": [1] * MANY}))
+    assert file is not None
+    assert (temporary() / file.path).stat().st_mode & 0o077 == 0
+    assert arrow_rows(file.rows.groupBy().count()).to_pylist() == [{"count": MANY}]
+    file.delete()
 
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_what_parquet_may_give_back_otherwise_goes_along(kind: str, relations: Relations) -> None:
     rows = pa.table({"v": repeated([], OTHERS[kind]), "w": repeated([1], pa.int64())})
-    assert in_file(relations.spark, rows) is None
+    assert RowFiles().write(relations.spark, rows) is None
 
 
 def test_few_rows_go_along(relations: Relations) -> None:
-    assert in_file(relations.spark, pa.table({"v": [1] * AT_ONCE})) is None
+    assert RowFiles().write(relations.spark, pa.table({"v": [1] * AT_ONCE})) is None
+
+
+@pytest.fixture
+def distant(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """A session that counts as one at an address, which may be that of another machine."""
+    monkeypatch.setattr(row_files, "shares_files", lambda spark: False)
+    return spark
 
 
 @pytest.mark.spark
-def test_spark_behind_an_address_is_asked_for_no_file() -> None:
-    behind = SparkSession.builder.remote(ensure_server()).create()
-    try:
-        assert in_file(behind, pa.table({"v": [1] * MANY})) is None
-    finally:
-        behind.stop()
+def test_spark_at_an_address_finds_the_rows_below_the_root(
+    distant: SparkSession, tmp_path: Path
+) -> None:
+    rows = pa.table({"v": range(MANY)})
+    assert RowFiles().write(distant, rows) is None
+
+    file = RowFiles(str(tmp_path)).write(distant, rows)
+    assert file is not None
+    assert [each.name for each in (tmp_path / FOLDER).iterdir()] == [file.path]
+    assert shown(arrow_rows(file.rows)) == shown(rows)
+    file.delete()
+    assert not any((tmp_path / FOLDER).iterdir())
+
+
+@pytest.mark.spark
+def test_files_that_a_killed_process_left_are_deleted_after_a_day(
+    distant: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / FOLDER).mkdir(parents=True)
+    for name, hours in ("old", 25), ("new", 23):
+        (tmp_path / FOLDER / name).touch()
+        then = time.time() - hours * 3600
+        os.utime(tmp_path / FOLDER / name, (then, then))
+    file = RowFiles(str(tmp_path)).write(distant, pa.table({"v": range(MANY)}))
+    assert file is not None
+    assert {each.name for each in (tmp_path / FOLDER).iterdir()} == {"new", file.path}
+
+
+@pytest.mark.spark
+def test_spark_at_an_address_may_be_refused_a_file(distant: SparkSession, tmp_path: Path) -> None:
+    """The root cannot be written, or Spark would take its path for a pattern."""
+    (tmp_path / "_streamtables").write_text("in the way")
+    rows = pa.table({"v": range(MANY)})
+    assert RowFiles(str(tmp_path)).write(distant, rows) is None
+    (tmp_path / "lake[ab]").mkdir()
+    assert RowFiles(str(tmp_path / "lake[ab]")).write(distant, rows) is None
 
 
 def test_rows_go_along_where_no_file_can_be_written(
@@ -227,7 +264,7 @@ def test_rows_go_along_where_no_file_can_be_written(
     (tmp_path / "tmp").write_text("in the way")
     monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path))
     rows = pa.table({"v": range(MANY)})
-    assert in_file(relations.spark, rows) is None
+    assert RowFiles().write(relations.spark, rows) is None
     total = relations.sql(f"SELECT SUM(v) AS v FROM {relations.local(rows)}")
     assert arrow_rows(total).to_pylist() == [{"v": sum(range(MANY))}]
 
@@ -236,15 +273,16 @@ def test_rows_go_along_where_no_file_can_be_written(
 @no_orders
 def test_a_refresh_deletes_its_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Path] = []
+    write_rows = RowFiles.write
 
-    def noted(spark: SparkSession, rows: pa.Table) -> object:
-        found = in_file(spark, rows)
-        if found is not None:
-            assert found[1].parent == temporary()
-            made.append(found[1])
-        return found
+    def noted(files: RowFiles, spark: SparkSession, rows: pa.Table) -> RowFile | None:
+        file = write_rows(files, spark, rows)
+        if file is not None:
+            made.append(temporary() / file.path)
+            assert made[-1].exists()
+        return file
 
-    monkeypatch.setattr(bound, "in_file", noted)
+    monkeypatch.setattr(RowFiles, "write", noted)
     queries = {
         "m.filter": "SELECT id, amount * 2 AS twice FROM orders WHERE amount > 1",
         "m.sums": "SELECT id % 7000 AS k, SUM(amount) AS s FROM orders GROUP BY 1",

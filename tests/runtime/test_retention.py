@@ -28,6 +28,7 @@ from dagster_streamtables.runtime.observe.monitor import EventKind
 from dagster_streamtables.runtime.observe.slot_store import Slot, SlotStatus, VersionHold
 from dagster_streamtables.runtime.observe.source_health import SlotHealth, SlotLag, SourceHealth
 from dagster_streamtables.runtime.storage import upkeep
+from dagster_streamtables.runtime.storage.delta_rs_writer import hooks_after
 from dagster_streamtables.runtime.storage.documents import Ledger
 from runtime.delta import log_of, write
 from runtime.orders import LARGE, TOTALS, orders, source
@@ -433,3 +434,40 @@ def test_force_takes_only_what_is_deleted(lake: Lake) -> None:
     assert (done.held_by, done.lost, done.hours) == (("crm",), (), 25)
     assert not lake.slots.read("crm").is_lost
     assert slot_health(lake, "crm").loss_reason == ""
+
+
+def age_commits(lake: Lake, table: StreamTable) -> None:
+    for file in (Path(lake.location(table.name)) / "_delta_log").glob("*.json"):
+        os.utime(file, (0, 0))
+
+
+@pytest.mark.parametrize("cleans", [True, False])
+def test_old_commits_of_a_stream_table_are_deleted_if_it_may(cleans: bool, lake: Lake) -> None:
+    lake.refresh(LARGE)
+    settings = {
+        "delta.checkpointInterval": "5",
+        "delta.logRetentionDuration": "interval 0 days",
+        "delta.enableExpiredLogCleanup": str(cleans).lower(),
+    }
+    DeltaTable(lake.location(LARGE.name)).alter.set_table_properties(settings)
+    for number in range(10):
+        age_commits(lake, LARGE)
+        write(lake, "orders", orders(100 + number))
+        assert lake.refresh(LARGE).writer == "delta-rs"
+    log = log_of(lake, LARGE.name)
+    assert log.version == 11
+    assert (log.actions_at(0) is None) is cleans
+    assert (log.actions_at(11) is None) is False
+
+
+def test_a_checkpoint_is_written_also_if_another_commit_came_first(lake: Lake) -> None:
+    lake.refresh(LARGE)
+    place = lake.location(LARGE.name)
+    DeltaTable(place).alter.set_table_properties({"delta.checkpointInterval": "4"})
+    write(lake, "orders", orders(100))
+    log = log_of(lake, LARGE.name)
+    with log.writing() as table:
+        DeltaTable(place).alter.set_table_properties({"delta.appendOnly": "false"})
+        rows = log.arrow_schema.empty_table()
+        write_deltalake(table, rows, mode="append", post_commithook_properties=hooks_after(log))
+    assert (Path(place) / "_delta_log" / f"{3:020}.checkpoint.parquet").exists()

@@ -23,6 +23,7 @@ from deltalake import write_deltalake
 from pyspark.sql.connect.session import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable, subscribe
+from dagster_streamtables.runtime.compute.row_files import RowFiles
 from dagster_streamtables.runtime.compute.spark_relations import views_of
 from dagster_streamtables.runtime.spark import session
 from dagster_streamtables.runtime.spark.local_server import ensure_server, key_of
@@ -205,7 +206,7 @@ def test_nothing_holds_a_session_whose_server_ended(spark: Any, monkeypatch: Any
     """A worker runs for weeks, and the local server ends whenever it is idle."""
     identity = str(uuid.uuid4())
     ended = open_session(session_id=identity)
-    views_of(ended, "a table")
+    views_of(ended, "a table", RowFiles())
     with session_with(ended, {}):
         pass
     kept = weakref.ref(ended)

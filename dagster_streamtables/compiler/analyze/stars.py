@@ -21,6 +21,7 @@ from dagster_streamtables.compiler.scope.from_columns import FromColumn
 from dagster_streamtables.compiler.scope.mentions import among, levels_around
 from dagster_streamtables.compiler.scope.scopes import Scopes
 from dagster_streamtables.compiler.text.column_names import original_name
+from dagster_streamtables.compiler.text.pipes import keeps_tables
 from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import definitions_before, own_aliases
@@ -32,13 +33,13 @@ def expand_stars(select: exp.Select, scopes: Scopes, schema: Schema) -> None:
     Raises:
         Refusal: The columns of a star are not known.
     """
-    for star in list(_stars(select)):
+    for star in list(_stars(select, scopes)):
         _replace(star, _expand_star(select, star, scopes, schema))
 
 
-def _stars(select: exp.Select) -> Iterator[exp.Expr]:
+def _stars(select: exp.Select, scopes: Scopes) -> Iterator[exp.Expr]:
     """The stars of a SELECT that stand for columns; COUNT(*) counts rows."""
-    tables = {alias.lower() for alias in own_aliases(select)}
+    tables = {*map(str.lower, own_aliases(select)), *scopes.columns(select).tables}
     for star in select.find_all(exp.Star):
         node = star.parent if isinstance(star.parent, exp.Column) else star
         if node.find_ancestor(exp.Select) is select and not _counts_rows(node, tables):
@@ -57,8 +58,9 @@ def _expand_star(
     levels = [(select, scopes.columns(select)), *levels_around(select, scopes)]
     if not star.args.get("db"):
         for around, columns in levels:
-            # After a step of a pipe, the tables of FROM are known by their columns alone.
-            tables = {*map(str.lower, own_aliases(around)), *columns.tables}
+            tables = set(map(str.lower, own_aliases(around)))
+            if _keeps_tables(around, scopes):
+                tables |= columns.tables
             if star.table.lower() in tables:
                 unknown = scopes.columns(around).unknown
                 _require_named_columns(
@@ -71,6 +73,21 @@ def _expand_star(
     found = (among(columns, struct) for _, columns in levels)
     value = next((each for each in found if each is not None), None)
     return _fields(value, star, select, schema) if value is not None else None
+
+
+def _keeps_tables(select: exp.Select, scopes: Scopes) -> bool:
+    """Whether the steps of a pipe before a SELECT keep all columns that ``t.*`` has in Spark.
+
+    They lose those that a join by names merged away, and a set operation renames or casts some.
+    """
+    clause = select.args.get("from_")
+    step = clause.this if clause is not None else None
+    while step is not None and keeps_tables(step):
+        if not isinstance(step.this, exp.Select) or scopes.columns(step.this).hidden:
+            return False
+        clause = step.this.args.get("from_")
+        step = clause.this if clause is not None else None
+    return True
 
 
 def _output(column: FromColumn, star: exp.Expr, select: exp.Select, schema: Schema) -> exp.Expr:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from deltalake import write_deltalake
 
 from dagster_streamtables.runtime.compute.change_reader import at_version
-from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE, in_statement
+from dagster_streamtables.runtime.compute.row_files import AT_ONCE
+from dagster_streamtables.runtime.compute.spark_relations import in_statement
 from dagster_streamtables.runtime.delta.arrow import fs, pa, plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_locations import is_remote

@@ -11,10 +11,12 @@ import uuid
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.compute.row_files import RowFiles
 from dagster_streamtables.runtime.compute.spark_relations import Views, views_of
 from dagster_streamtables.runtime.model.query_functions import UserFunction
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -61,7 +63,11 @@ class Access:
         session = open_session(self.spark, session_id=identity, zone=zone)
         if self.allow_unsafe_commits:
             allow_unsafe_commits(session)
-        return views_of(session, about)
+        return views_of(session, about, self._row_files)
+
+    @cached_property
+    def _row_files(self) -> RowFiles:
+        return RowFiles(self.catalog.names.root, self.catalog.logs.storage_options)
 
 
 _registered: weakref.WeakKeyDictionary[SparkSession, set[str]] = weakref.WeakKeyDictionary()

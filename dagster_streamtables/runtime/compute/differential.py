@@ -38,13 +38,14 @@ from dagster_streamtables.runtime.compute.change_reader import (
 from dagster_streamtables.runtime.compute.full_query import rows_of
 from dagster_streamtables.runtime.compute.netting import can_net_here, net_rows
 from dagster_streamtables.runtime.compute.result_before import ResultBefore
+from dagster_streamtables.runtime.compute.row_files import AT_ONCE
 from dagster_streamtables.runtime.compute.spark_engine import (
     STORED_ROWS,
     BoundChanges,
     Inputs,
     SparkEngine,
 )
-from dagster_streamtables.runtime.compute.spark_relations import AT_ONCE, OutputRows
+from dagster_streamtables.runtime.compute.spark_relations import OutputRows
 from dagster_streamtables.runtime.delta.arrow import pa, pc, times_as_numbers
 from dagster_streamtables.runtime.delta.data_files import OnlySpark, is_utf8, require_utf8
 from dagster_streamtables.runtime.delta.source_change import SourceChange

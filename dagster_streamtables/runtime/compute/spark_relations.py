@@ -7,7 +7,7 @@ refresh is *before* in the next, so the newest two are kept.
 A small change enters as local rows, which are never computed twice. `in_statement` sends them along
 with a statement: the planner knows their exact size, and itself evaluates projections and filters.
 But Spark converts them row by row wherever they are read: grouping 170,000 rows takes 0.9 s this
-way, and 0.25 s from a file (`in_file`), including writing it.
+way, and 0.25 s from a file (`RowFiles`), including writing it.
 
 `Relations`: both, under names unique to one refresh or comparison. Threads may share a session: two
 relations of one name, or a version that is dropped while it is read, would give wrong rows.
@@ -15,31 +15,28 @@ relations of one name, or a version that is dropped while it is read, would give
 
 from __future__ import annotations
 
-import contextlib
 import enum
-import tempfile
 import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Bounds, Text, at_time
 from dagster_streamtables.errors import QueryPosition
 from dagster_streamtables.runtime.compute.change_reader import at_version
-from dagster_streamtables.runtime.delta.arrow import has_variant_columns, pa, pq
+from dagster_streamtables.runtime.compute.row_files import RowFile, RowFiles
+from dagster_streamtables.runtime.delta.arrow import has_variant_columns, pa
 from dagster_streamtables.runtime.delta.data_files import is_utf8
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.key_lookup import bounds
 from dagster_streamtables.runtime.delta.table_schema import digest, spark_name
 from dagster_streamtables.runtime.errors.spark_errors import place_of
 from dagster_streamtables.runtime.errors.table_errors import lost_version
-from dagster_streamtables.runtime.spark.connect import arrow_rows, is_connect, query
-from dagster_streamtables.runtime.spark.environment import temporary
-from dagster_streamtables.runtime.spark.parquet_scan import PLAIN_PATH, from_files
-from dagster_streamtables.runtime.spark.session import VIEWS, shares_files
+from dagster_streamtables.runtime.spark.connect import arrow_rows, query
+from dagster_streamtables.runtime.spark.parquet_scan import from_files
+from dagster_streamtables.runtime.spark.session import VIEWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,8 +59,9 @@ class Views:
     Threads may share it, and a session may be shared by the `Views` of several stream tables.
     """
 
-    def __init__(self, spark: SparkSession, owner: str) -> None:
+    def __init__(self, spark: SparkSession, owner: str, files: RowFiles) -> None:
         self.spark = spark
+        self.files = files
         self._owner = owner
         self._kept: dict[tuple[TableIdentity, ReadMode], list[Snapshot]] = {}
         self._users: Counter[str] = Counter()
@@ -107,19 +105,14 @@ class Views:
 _opening = threading.Lock()
 
 
-def views_of(spark: SparkSession, owner: str) -> Views:
+def views_of(spark: SparkSession, owner: str, files: RowFiles) -> Views:
     """The views of a stream table in a session, shared by this process.
 
     They refer to the session, so only an attribute of the session itself lets both be freed.
     """
     with _opening:
         opened = vars(spark).setdefault("_streamtables_views", {})
-        return opened.setdefault(owner, Views(spark, owner))
-
-
-AT_ONCE = 5_000
-"""Up to this many rows are sent along with a statement, and Spark may evaluate them while planning,
-without a job; more go into a file, if possible."""
+        return opened.setdefault(owner, Views(spark, owner, files))
 
 
 def in_statement(spark: SparkSession, rows: pa.Table) -> DataFrame:
@@ -138,73 +131,6 @@ def in_statement(spark: SparkSession, rows: pa.Table) -> DataFrame:
     return spark.createDataFrame(nulls, schema).where("false")
 
 
-def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | None:
-    """The rows in a file, which the caller must delete; None if they must be a local relation.
-
-    They must be if they are few, if Spark runs on another machine, if Parquet would change a type,
-    if the file cannot be written, and if Spark would read its path as a pattern.
-    """
-    if rows.num_rows <= AT_ONCE or not _is_lossless(rows.schema) or not shares_files(spark):
-        return None
-    folder = temporary() if is_connect(spark) else Path(tempfile.gettempdir())
-    path = folder / f"streamtables-{uuid.uuid4().hex}.parquet"
-    if not PLAIN_PATH.fullmatch(str(path)):
-        return None
-    try:
-        _write(rows, path)
-    except OSError:
-        discard(path)
-        return None
-    return _read(spark, rows.schema, path), path
-
-
-def discard(path: Path) -> None:
-    """Delete a file of rows; Spark's server may have done so at its restart."""
-    with contextlib.suppress(OSError):
-        path.unlink()
-
-
-def _write(rows: pa.Table, path: Path) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.touch(mode=0o600, exist_ok=False)  # with Spark in this process, the folder is public
-    # It is read at once, whole, on this machine: compression and statistics would only cost time.
-    plain = rows.rename_columns(_plain_names(rows.schema))
-    pq.write_table(plain, path, compression="none", use_dictionary=False, write_statistics=False)
-
-
-def _read(spark: SparkSession, schema: pa.Schema, path: Path) -> DataFrame:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    types = zip(_plain_names(schema), schema.types, strict=True)
-    reader = spark.read.schema(from_arrow_schema(pa.schema(list(types))))
-    # Days before 1582 in the same calendar as in a local relation.
-    reader = reader.option("datetimeRebaseMode", "CORRECTED").option("ignoreMissingFiles", "false")
-    return reader.parquet(str(path)).toDF(*schema.names)
-
-
-def _plain_names(schema: pa.Schema) -> list[str]:
-    """Distinct names for Spark, since the names of the rows may differ only in case."""
-    return [f"c{number}" for number in range(len(schema))]
-
-
-def _is_lossless(schema: pa.Schema) -> bool:
-    """Whether Parquet returns the same columns as a local relation."""
-    types = pa.types
-    alike = (
-        types.is_boolean,
-        types.is_signed_integer,
-        types.is_floating,
-        types.is_decimal128,
-        types.is_string,
-        types.is_binary,
-        types.is_date32,
-    )
-    return all(
-        any(is_one(each) for is_one in alike) or (types.is_timestamp(each) and each.unit == "us")
-        for each in schema.types
-    )
-
-
 class Relations:
     """The relations of one refresh or comparison, under unique names until it is closed."""
 
@@ -220,12 +146,12 @@ class Relations:
         self._bounds: dict[tuple[str, str], Bounds | None] = {}
         self._own: list[str] = []
         self._kept: list[DataFrame] = []
-        self._files: list[Path] = []
+        self._files: list[RowFile] = []
 
     def close(self) -> None:
         """Drop the named rows, and release the views of versions."""
         while self._files:
-            discard(self._files.pop())
+            self._files.pop().delete()
         while self._kept:  # while the views that they read still exist
             self._kept.pop().unpersist()
         while self._own:
@@ -305,12 +231,11 @@ class Relations:
 
     def to_spark(self, rows: pa.Table) -> DataFrame:
         """Local rows in Spark, until `close`."""
-        found = in_file(self.spark, rows)
-        if found is None:
+        file = self._views.files.write(self.spark, rows)
+        if file is None:
             return in_statement(self.spark, rows)
-        handed, path = found
-        self._files.append(path)
-        return handed
+        self._files.append(file)
+        return file.rows
 
     def rows(self, view: str) -> pa.Table | None:
         """The local rows of a name; None if its rows are not local."""

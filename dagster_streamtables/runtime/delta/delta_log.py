@@ -178,24 +178,24 @@ class TableLog:
             table = self.to_write()
         yield table  # after an error, its state is not known
         with suppress(OSError, DeltaError):  # it is committed, and must not fail any more
-            self._keep_committed(table, self._handles)
+            self._keep_commit(table, self._handles)
 
-    def _keep_committed(self, table: DeltaTable, handles: TableHandles[TableLog]) -> None:
-        version = table.version()
-        commit = self.commit_at(version)
-        if commit is None:
-            return
+    def _keep_commit(self, table: DeltaTable, handles: TableHandles[TableLog]) -> None:
+        """Keep the handle that committed: as that of the next log, if it is the next version."""
+        version, commit = table.version(), self.commit_at(table.version())
+        if commit is None or not self.still_has(self.commit):
+            return  # the table was replaced meanwhile, by one that the handle does not have
         if version != self.version + 1:
             handles.give_back(table, commit)
             return
         contents, transactions = self.contents_for_next(), self.transactions_until(version)
         log = TableLog(self.location, table, self.storage_options, contents, transactions, handles)
-        handles.add(log, table, commit, after=self.head)
+        handles.add(log, table, log.commit, after=self.head)
 
     @property
-    def committed(self) -> TableLog | None:
+    def successor(self) -> TableLog | None:
         """The next version, if `writing` made it as the newest one; None if that is not known."""
-        return None if self._handles is None else self._handles.committed_after(self.head)
+        return None if self._handles is None else self._handles.successor_of(self.head)
 
     def move_handle(self) -> DeltaTable | None:
         """A handle of this version or an earlier one, or of the commit after it, that was moved to

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deltalake import PostCommitHookProperties
 from deltalake.exceptions import TableNotFoundError
 
 from dagster_streamtables.runtime.delta.arrow import fs
@@ -171,13 +170,6 @@ class RemoteLog:
 
 def _has_checkpoint(names: Iterable[str], version: int) -> bool:
     return any(each is not None and each <= version for each in map(checkpoint_of, names))
-
-
-def hooks_after(version: int, every: int) -> PostCommitHookProperties:
-    """What delta-rs does after the commit that follows a version: a checkpoint `every` so many
-    commits, and then the deletion of old ones. By default, it lists the log after each commit."""
-    due = (version + 2) % every == 0
-    return PostCommitHookProperties(create_checkpoint=due, cleanup_expired_logs=due)
 
 
 def log_at_place(location: str, options: Mapping[str, str] | None = None) -> LocalLog | RemoteLog:

@@ -31,7 +31,7 @@ class Logs:
         """The table at its newest version; None if missing."""
         before = None
         with suppress(OSError, DeltaError):  # if the log cannot be read, opening it says why
-            kept = self._known(location)
+            kept = self._kept_log(location)
             if kept is not None and kept.is_newest:
                 return kept
             before = kept
@@ -47,12 +47,12 @@ class Logs:
         self._kept[location] = log, identity
         return log
 
-    def _known(self, location: str) -> TableLog | None:
+    def _kept_log(self, location: str) -> TableLog | None:
         """The last known log of a table; None if it is not part of the table's history any more."""
         kept, identity = self._kept.get(location, (None, None))
-        committed = None if kept is None else kept.committed
-        if committed is not None:
-            kept, identity = committed, committed.commit
+        successor = None if kept is None else kept.successor
+        if successor is not None:
+            kept, identity = successor, successor.commit
             self._kept[location] = kept, identity
         return kept if kept is not None and kept.still_has(identity) else None
 

@@ -29,7 +29,7 @@ class TableHandles(Generic[Log]):
         # `put` may run at any moment, in a finalizer, also during another call of the same thread.
         self._unused: SimpleQueue[tuple[DeltaTable, str]] = SimpleQueue()
         self._logs: deque[tuple[int, Log]] = deque(maxlen=2)
-        self._committed: tuple[object, Log] | None = None
+        self._successor: tuple[object, Log] | None = None
 
     def add(self, log: Log, table: DeltaTable, commit: str, after: object = None) -> None:
         """Keep a log, the newest one so far, until two others came after it.
@@ -39,12 +39,12 @@ class TableHandles(Generic[Log]):
         # Not by a bound method: it would keep this object, and with it the log, for ever.
         weakref.finalize(log, self._unused.put, (table, commit)).atexit = False
         self._logs.append((table.version(), log))
-        self._committed = None if after is None else (after, log)
+        self._successor = None if after is None else (after, log)
 
-    def committed_after(self, version: object) -> Log | None:
+    def successor_of(self, version: object) -> Log | None:
         """The newest log, if a writer of this process made it after a version."""
-        committed = self._committed
-        return committed[1] if committed is not None and committed[0] == version else None
+        successor = self._successor
+        return successor[1] if successor is not None and successor[0] == version else None
 
     def log_at(self, version: int) -> Log | None:
         """A log that is open; None if that of the version is not."""

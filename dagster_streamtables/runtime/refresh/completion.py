@@ -112,7 +112,7 @@ def _find_commit(
     inputs: Inputs, target: CommitTarget, log: TableLog | None
 ) -> tuple[CommitResult, TableLog] | None:
     """The commit of a refresh, by its own account, and the table after it."""
-    known = None if log is None else log.committed
+    known = None if log is None else log.successor
     found = None if known is None else _commit_in(known, target)
     if found is None:
         stored = inputs.stored(target.location)

@@ -1871,3 +1871,19 @@ SELECT * EXCEPT (id, customer, amount) FROM orders;
 -- the query returns no column
 --- fixed
 SELECT * EXCEPT (id, customer) FROM orders;
+
+--- case: the columns of one table after a join by names and a step
+--- covers: Q29 pipe syntax
+FROM orders JOIN customers USING (id) |> EXTEND 1 AS one |> SELECT customers.*;
+--- error
+-- * inside an expression is not supported here
+--- fixed
+FROM orders JOIN customers USING (id) |> EXTEND 1 AS one |> SELECT id, region;
+
+--- case: the columns of one table after a set operation of a pipe
+--- covers: Q29 pipe syntax
+FROM orders |> UNION ALL (FROM orders) |> SELECT hash(orders.*) AS h;
+--- error
+-- * inside an expression is not supported here
+--- fixed
+FROM orders |> UNION ALL (FROM orders) |> SELECT hash(*) AS h;

@@ -171,7 +171,7 @@ def test_variants_are_stored_and_compared(lake: Lake, vectors: str, seed: int) -
     on_spark(lake, f"INSERT INTO {{t}} VALUES {', '.join(_row(chance) for _ in range(12))}")
     tables = [maintained(*each) for each in TABLES.items()]
     each_refreshed(lake, *tables)
-    for _ in range(5):
+    for _ in range(3):
         step = _step(chance)
         on_spark(lake, step)
         for table in tables:

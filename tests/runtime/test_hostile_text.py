@@ -124,6 +124,7 @@ def test_rows_are_handed_over_by_a_file_whatever_the_folder(
     # Spark takes the path for a pattern, and would read the rows of another refresh along.
     monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path / "home[ab]"))
     assert RowFiles().write(spark, pa.table({"k": [*range(AT_ONCE + 1)]})) is None
+    assert not any(each.is_file() for each in tmp_path.rglob("*"))
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.storagelevel import StorageLevel
 
@@ -220,13 +221,14 @@ def distant(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSessio
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("scheme", ["", "file://"])
 def test_spark_at_an_address_finds_the_rows_below_the_root(
-    distant: SparkSession, tmp_path: Path
+    scheme: str, distant: SparkSession, tmp_path: Path
 ) -> None:
     rows = pa.table({"v": range(MANY)})
     assert RowFiles().write(distant, rows) is None
 
-    file = RowFiles(str(tmp_path)).write(distant, rows)
+    file = RowFiles(f"{scheme}{tmp_path}").write(distant, rows)
     assert file is not None
     assert [each.name for each in (tmp_path / FOLDER).iterdir()] == [file.path]
     assert shown(arrow_rows(file.rows)) == shown(rows)
@@ -256,6 +258,29 @@ def test_spark_at_an_address_may_be_refused_a_file(distant: SparkSession, tmp_pa
     assert RowFiles(str(tmp_path)).write(distant, rows) is None
     (tmp_path / "lake[ab]").mkdir()
     assert RowFiles(str(tmp_path / "lake[ab]")).write(distant, rows) is None
+    assert not any((tmp_path / "lake[ab]").iterdir())
+
+
+@pytest.mark.spark
+def test_a_store_that_refuses_a_file_does_not_fail_a_refresh(distant: SparkSession) -> None:
+    """Azure's addresses have an @, which is part of no pattern."""
+    refusing = {"max_retries": "0", "azure_storage_account_key": "a2V5", "connect_timeout": "1 s"}
+    files = RowFiles("abfss://lake@127.0.0.1:9/root", refusing)
+    assert files.write(distant, pa.table({"v": range(MANY)})) is None
+
+
+@pytest.mark.spark
+def test_a_damaged_file_of_rows_is_an_error(distant: SparkSession, tmp_path: Path) -> None:
+    """Whatever the settings of the server say of damaged files."""
+    distant.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        file = RowFiles(str(tmp_path)).write(distant, pa.table({"v": range(MANY)}))
+        assert file is not None
+        (tmp_path / FOLDER / file.path).write_bytes(b"PAR1")
+        with pytest.raises(PySparkException):
+            file.rows.count()
+    finally:
+        distant.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
 
 def test_rows_go_along_where_no_file_can_be_written(

@@ -24,10 +24,12 @@ from dagster_streamtables.cli import app
 from dagster_streamtables.metrics import StreamTablesCollector
 from dagster_streamtables.metrics.collector import exposition
 from dagster_streamtables.runtime.delta.logs import Logs
+from dagster_streamtables.runtime.model.table_state import state_of
 from dagster_streamtables.runtime.observe.monitor import EventKind
 from dagster_streamtables.runtime.observe.slot_store import Slot, SlotStatus, VersionHold
 from dagster_streamtables.runtime.observe.source_health import SlotHealth, SlotLag, SourceHealth
 from dagster_streamtables.runtime.storage import upkeep
+from dagster_streamtables.runtime.storage.commit_target import CommitTarget
 from dagster_streamtables.runtime.storage.delta_rs_writer import hooks_after
 from dagster_streamtables.runtime.storage.documents import Ledger
 from runtime.delta import log_of, write
@@ -467,7 +469,9 @@ def test_a_checkpoint_is_written_also_if_another_commit_came_first(lake: Lake) -
     write(lake, "orders", orders(100))
     log = log_of(lake, LARGE.name)
     with log.writing() as table:
-        DeltaTable(place).alter.set_table_properties({"delta.appendOnly": "false"})
-        rows = log.arrow_schema.empty_table()
-        write_deltalake(table, rows, mode="append", post_commithook_properties=hooks_after(log))
+        write_deltalake(place, log.arrow_schema.empty_table(), mode="append")
+        rows, state = log.arrow_schema.empty_table(), state_of(LARGE.name, log)
+        assert state is not None
+        target = CommitTarget(place, state, None, None, log.version, 0)
+        write_deltalake(table, rows, mode="append", post_commithook_properties=hooks_after(target))
     assert (Path(place) / "_delta_log" / f"{3:020}.checkpoint.parquet").exists()

@@ -58,10 +58,11 @@ def _expand_star(
     levels = [(select, scopes.columns(select)), *levels_around(select, scopes)]
     if not star.args.get("db"):
         for around, columns in levels:
-            tables = set(map(str.lower, own_aliases(around)))
-            if _keeps_tables(around, scopes):
-                tables |= columns.tables
-            if star.table.lower() in tables:
+            table = star.table.lower()
+            is_own = table in map(str.lower, own_aliases(around))
+            if not is_own and table in columns.tables and not _is_whole(table, around, scopes):
+                raise _unknown(star)
+            if is_own or table in columns.tables:
                 unknown = scopes.columns(around).unknown
                 _require_named_columns(
                     [e for e in unknown if e.alias.lower() == star.table.lower()], star
@@ -75,7 +76,7 @@ def _expand_star(
     return _fields(value, star, select, schema) if value is not None else None
 
 
-def _keeps_tables(select: exp.Select, scopes: Scopes) -> bool:
+def _is_whole(table: str, select: exp.Select, scopes: Scopes) -> bool:
     """Whether the steps of a pipe before a SELECT keep all columns that ``t.*`` has in Spark.
 
     They lose those that a join by names merged away, and a set operation renames or casts some.
@@ -83,7 +84,9 @@ def _keeps_tables(select: exp.Select, scopes: Scopes) -> bool:
     clause = select.args.get("from_")
     step = clause.this if clause is not None else None
     while step is not None and keeps_tables(step):
-        if not isinstance(step.this, exp.Select) or scopes.columns(step.this).hidden:
+        if not isinstance(step.this, exp.Select):
+            return False
+        if any(each.table == table for each in scopes.columns(step.this).hidden):
             return False
         clause = step.this.args.get("from_")
         step = clause.this if clause is not None else None

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deltalake.exceptions import DeltaError
+
 from dagster_streamtables.runtime.delta.arrow import fs, pa, pq
 from dagster_streamtables.runtime.delta.table_locations import files_below, is_remote
 from dagster_streamtables.runtime.spark.connect import is_connect
@@ -43,7 +45,7 @@ class RowFile:
 
     def delete(self) -> None:
         """Spark's server may have done so at its restart."""
-        with suppress(OSError):
+        with suppress(OSError, DeltaError):
             self.files.delete_file(self.path)
 
 
@@ -53,7 +55,7 @@ class RowFiles:
 
     def __init__(self, root: str = "", storage_options: Mapping[str, str] | None = None) -> None:
         """Args: root: Of the lake, a path or a URI; empty for a Spark of this machine only."""
-        self._root, self._options = root.rstrip("/"), storage_options
+        self._root, self._options = root.removeprefix("file://").rstrip("/"), storage_options
 
     def write(self, spark: SparkSession, rows: pa.Table) -> RowFile | None:
         """Rows in a file; None if they must be sent along with a statement.
@@ -61,18 +63,21 @@ class RowFiles:
         They must be if they are few, if Parquet would change a type, if the file cannot be written,
         and if Spark would read its path as a pattern.
         """
-        if rows.num_rows <= AT_ONCE or not _is_lossless(rows.schema):
+        from pyspark.errors import PySparkException
+
+        here = shares_files(spark)
+        if rows.num_rows <= AT_ONCE or not _is_lossless(rows.schema) or not (here or self._root):
+            return None
+        folder = f"{self._root}/{FOLDER}"
+        if here:
+            folder = str(temporary() if is_connect(spark) else tempfile.gettempdir())
+        # Before the path, a URI has a bucket, also with an account, in which nothing is a pattern.
+        if not PLAIN_PATH.fullmatch(folder.split("/", 3)[-1] if is_remote(folder) else folder):
             return None
         name = f"streamtables-{uuid.uuid4().hex}.parquet"
-        with suppress(OSError):
-            if shares_files(spark):
-                folder = temporary() if is_connect(spark) else Path(tempfile.gettempdir())
-                folder.mkdir(exist_ok=True)
-                # With Spark in this process, the folder is public.
-                (folder / name).touch(mode=0o600, exist_ok=False)
-                return _write(spark, rows, str(folder), files_below(str(folder), None), name)
-            if self._root:
-                return _write(spark, rows, f"{self._root}/{FOLDER}", self._below_root, name)
+        with suppress(OSError, DeltaError, PySparkException):
+            files = _open_temporary(folder, name) if here else self._below_root
+            return _write(spark, rows, folder, files, name)
         return None
 
     @cached_property
@@ -81,19 +86,21 @@ class RowFiles:
         if not is_remote(self._root):
             (Path(self._root) / FOLDER).mkdir(parents=True, exist_ok=True)
         files = files_below(f"{self._root}/{FOLDER}", self._options)
-        for each in files.get_file_info(fs.FileSelector("", allow_not_found=True)):
-            if each.is_file and each.mtime_ns / 1e9 < time.time() - _FORGOTTEN:
-                with suppress(OSError):  # another process deletes it, too
+        with suppress(OSError, DeltaError):  # whoever may not list may write
+            for each in files.get_file_info(fs.FileSelector("", allow_not_found=True)):
+                if each.is_file and each.mtime_ns / 1e9 < time.time() - _FORGOTTEN:
                     files.delete_file(each.path)
         return files
 
 
-def _write(
-    spark: SparkSession, rows: pa.Table, folder: str, files: Any, name: str
-) -> RowFile | None:
-    path = f"{folder}/{name}"
-    if not PLAIN_PATH.fullmatch(path.partition("://")[2] or path):
-        return None
+def _open_temporary(folder: str, name: str) -> Any:
+    """A temporary folder, which may be public, with a file for its owner alone."""
+    Path(folder).mkdir(exist_ok=True)
+    (Path(folder) / name).touch(mode=0o600, exist_ok=False)
+    return files_below(folder, None)
+
+
+def _write(spark: SparkSession, rows: pa.Table, folder: str, files: Any, name: str) -> RowFile:
     plain = rows.rename_columns(_plain_names(rows.schema))
     try:
         # It is read at once, whole: compression and statistics would only cost time.
@@ -101,11 +108,11 @@ def _write(
             pq.write_table(
                 plain, stream, compression="none", use_dictionary=False, write_statistics=False
             )
-    except OSError:
-        with suppress(OSError):
+        return RowFile(_read(spark, rows.schema, f"{folder}/{name}"), name, files)
+    except BaseException:
+        with suppress(OSError, DeltaError):
             files.delete_file(name)
         raise
-    return RowFile(_read(spark, rows.schema, path), name, files)
 
 
 def _read(spark: SparkSession, schema: pa.Schema, path: str) -> DataFrame:
@@ -114,7 +121,9 @@ def _read(spark: SparkSession, schema: pa.Schema, path: str) -> DataFrame:
     types = zip(_plain_names(schema), schema.types, strict=True)
     reader = spark.read.schema(from_arrow_schema(pa.schema(list(types))))
     # Days before 1582 in the same calendar as in a local relation.
-    reader = reader.option("datetimeRebaseMode", "CORRECTED").option("ignoreMissingFiles", "false")
+    reader = reader.option("datetimeRebaseMode", "CORRECTED")
+    # A setting of the server must not leave rows out.
+    reader = reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
     return reader.parquet(path).toDF(*schema.names)
 
 

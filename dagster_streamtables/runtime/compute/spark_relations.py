@@ -112,7 +112,9 @@ def views_of(spark: SparkSession, owner: str, files: RowFiles) -> Views:
     """
     with _opening:
         opened = vars(spark).setdefault("_streamtables_views", {})
-        return opened.setdefault(owner, Views(spark, owner, files))
+        views = opened.setdefault(owner, Views(spark, owner, files))
+        views.files = files  # whose credentials may be newer
+        return views
 
 
 def in_statement(spark: SparkSession, rows: pa.Table) -> DataFrame:

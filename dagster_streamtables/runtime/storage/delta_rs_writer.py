@@ -87,7 +87,7 @@ def replace(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult
             schema_mode="overwrite",
             storage_options=dict(target.storage_options or {}) or None,
             commit_properties=_properties(target),
-            post_commithook_properties=hooks_after(log),
+            post_commithook_properties=hooks_after(target),
         )
     return CommitResult(rows.num_rows, 0, "delta-rs")
 
@@ -119,7 +119,7 @@ def _write_bag(log: TableLog, target: CommitTarget, change: pa.Table) -> CommitR
     columns = assignments(_of_source(again.column_names))
     with log.writing() as table:
         rows = _fit(log, source, _GOES)
-        merger = merge(table, rows, match, _properties(target), hooks=hooks_after(log))
+        merger = merge(table, rows, match, _properties(target), hooks=hooks_after(target))
         merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
         _execute(merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}"))
     return CommitResult(inserts.num_rows, deleted, "delta-rs")
@@ -140,7 +140,7 @@ def _write_keyed(
         unchanged = all_of(_same_row(rows.select(visible_names(rows.column_names))))
         updates = {**columns, time: f"CASE WHEN {unchanged} THEN t.{time} ELSE s.{time} END"}
     with log.writing() as table:
-        merger = merge(table, source, match, _properties(target), hooks=hooks_after(log))
+        merger = merge(table, source, match, _properties(target), hooks=hooks_after(target))
         merger = merger.when_matched_delete(predicate=f"s.{_GOES}")
         merger = merger.when_matched_update(updates, predicate=f"NOT s.{_GOES}")
         done = _execute(merger.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}"))
@@ -162,7 +162,7 @@ def _append(log: TableLog, target: CommitTarget, rows: pa.Table) -> CommitResult
             _fit(log, rows),
             mode="append",
             commit_properties=_properties(target),
-            post_commithook_properties=hooks_after(log),
+            post_commithook_properties=hooks_after(target),
         )
     return CommitResult(rows.num_rows, 0, "delta-rs")
 
@@ -183,10 +183,10 @@ def _properties(target: CommitTarget, *, retries: int | None = None) -> CommitPr
 _CLEAN_EVERY = 10
 
 
-def hooks_after(log: TableLog) -> PostCommitHookProperties:
+def hooks_after(target: CommitTarget) -> PostCommitHookProperties:
     """After a commit, delta-rs writes a checkpoint if one is due, and deletes old commits if the
     table's properties do not forbid it, for which it lists the log: not after each commit."""
-    due = (log.version + 2) % _CLEAN_EVERY == 0
+    due = target.state.sequence % _CLEAN_EVERY == 0
     return PostCommitHookProperties(cleanup_expired_logs=None if due else False)
 
 

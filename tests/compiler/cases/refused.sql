@@ -1887,3 +1887,11 @@ FROM orders |> UNION ALL (FROM orders) |> SELECT hash(orders.*) AS h;
 -- * inside an expression is not supported here
 --- fixed
 FROM orders |> UNION ALL (FROM orders) |> SELECT hash(*) AS h;
+
+--- case: the columns of a table that is called as a struct, after a join by names and a step
+--- covers: Q29 pipe syntax
+FROM (SELECT id, named_struct('a', 1, 'b', 2) AS customers FROM orders) AS o JOIN customers USING (id) |> EXTEND 1 AS one |> SELECT customers.*;
+--- error
+-- * inside an expression is not supported here
+--- fixed
+FROM (SELECT id, named_struct('a', 1, 'b', 2) AS pair FROM orders) AS o JOIN customers USING (id) |> EXTEND 1 AS one |> SELECT pair.*;

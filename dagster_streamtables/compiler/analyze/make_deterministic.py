@@ -63,7 +63,12 @@ from dagster_streamtables.compiler.analyze.tie_numbers import (
 from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.column_names import in_words
-from dagster_streamtables.compiler.text.group_by import has_groups, name_of_function
+from dagster_streamtables.compiler.text.group_by import (
+    grouping_keys,
+    has_groups,
+    has_sets,
+    name_of_function,
+)
 from dagster_streamtables.compiler.text.places import Mistake, Refusal, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
@@ -269,8 +274,11 @@ def _all_columns(select: exp.Select, text: Text, numbers: Mapping[int, TieNumber
     """The columns that a SELECT reads, or its group keys: rows that agree on them are the same."""
     group = select.args.get("group")
     if has_groups(select):
-        keys = group.expressions if group else []
-        return [key.sql(DIALECT) for key in keys if not is_unsortable(key)]
+        keys = [] if group is None else grouping_keys(group)
+        written = [key.sql(DIALECT) for key in keys if not is_unsortable(key)]
+        # A key that a set leaves out is NULL, as it is where its column is.
+        sets = [] if group is None or not has_sets(group) else ["grouping_id()"]
+        return [*dict.fromkeys(written), *sets]
     columns = [
         comparable(_author_column(each.table, each.name, text), each.type).sql(DIALECT)
         for each in TieColumns(text.aliases).of(select)

@@ -127,6 +127,11 @@ def grouping_keys(clause: exp.Expr) -> Iterator[exp.Expr]:
             yield each.unnest() if isinstance(each, exp.Paren) else each
 
 
+def has_sets(clause: exp.Expr) -> bool:
+    """Whether a GROUP BY clause has grouping sets."""
+    return any(each.find_ancestor(exp.Group) is clause for each in clause.find_all(*_SETS))
+
+
 def sets_of(node: exp.Expr) -> list[list[exp.Expr]]:
     """The grouping sets of GROUPING SETS, CUBE or ROLLUP, or of one element of them.
 

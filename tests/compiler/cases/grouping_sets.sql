@@ -310,3 +310,30 @@ INSERT INTO orders VALUES (2, 1, 6);
 --- delta
 -- -2 | 1 | 0
 -- +2 | 2 | 0
+
+--- case: places among the groups of ROLLUP, of which some tie
+--- covers: Q9 ROLLUP
+--- spark: DuckDB has no GROUPING_ID without keys
+SELECT customer, ROW_NUMBER() OVER (ORDER BY COUNT(*)) AS place FROM orders GROUP BY ROLLUP (customer);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6);
+--- change
+INSERT INTO orders VALUES (3, 1, 7);
+--- delta
+-- -1 | 1 | 1
+-- -1 | 2 | 2
+-- +1 | 1 | 2
+-- +1 | 2 | 1
+
+--- case: a group of NULL and the whole, which tie
+--- covers: Q9 GROUPING SETS
+--- spark: DuckDB has no GROUPING_ID without keys
+SELECT GROUPING(customer) AS g, ROW_NUMBER() OVER (ORDER BY COUNT(*)) AS place FROM orders GROUP BY GROUPING SETS ((customer), ());
+--- before
+INSERT INTO orders VALUES (1, NULL, 5);
+--- change
+INSERT INTO orders VALUES (2, 3, 5);
+--- delta
+-- -1 | 1 | 2
+-- +1 | 0 | 2
+-- +1 | 1 | 3

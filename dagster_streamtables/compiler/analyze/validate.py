@@ -54,7 +54,7 @@ def check(tree: exp.Query) -> None:
             _check_group_keys(select.selects)
             _check_distinct(select.selects, "DISTINCT")
         if select.args.get("group"):
-            _check_group_keys(select.args["group"].expressions)
+            _check_group_keys(grouping_keys(select.args["group"]))
             _check_grouped_maps(select.args["group"])
     _check_subqueries(tree)
     for union in tree.find_all(exp.SetOperation):

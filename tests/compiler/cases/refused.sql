@@ -690,6 +690,14 @@ SELECT COUNT(*) AS n FROM orders GROUP BY to_variant_object(map('a', amount));
 --- fixed
 SELECT COUNT(*) AS n FROM orders GROUP BY to_json(to_variant_object(map('a', amount)));
 
+--- case: groups by a variant in ROLLUP
+--- covers: Q28 GROUP BY of a VARIANT
+SELECT COUNT(*) AS n FROM orders GROUP BY ROLLUP (to_variant_object(map('a', amount)));
+--- error
+-- a compared value holds a VARIANT
+--- fixed
+SELECT COUNT(*) AS n FROM orders GROUP BY ROLLUP (to_json(to_variant_object(map('a', amount))));
+
 --- case: a variant under DISTINCT
 --- covers: Q28 a variant under DISTINCT
 SELECT DISTINCT parse_json(region) AS x FROM customers;

@@ -31,7 +31,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.sql_builders import typed
 from dagster_streamtables.compiler.scope.from_columns import FromColumns
-from dagster_streamtables.compiler.text.group_by import calls, grouping_keys
+from dagster_streamtables.compiler.text.group_by import calls, grouping_keys, windows_by_name
 from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.table_mentions import first_select, own_aliases
 
@@ -67,8 +67,16 @@ def expand_group_by_all(select: exp.Select, columns: FromColumns) -> None:
         raise _no_column_of_all(group)
     else:
         keys = [each.unalias() for each in select.selects]
-        group.set("expressions", [k.copy() for k in keys if next(calls(k), None) is None])
+        group.set("expressions", [each.copy() for each in keys if not _aggregates(each, select)])
     group.set("all", None)
+
+
+def _aggregates(output: exp.Expr, select: exp.Select) -> bool:
+    """Whether an output has an aggregate call, also in the WINDOW clause that it names."""
+    windows = windows_by_name(select)
+    names = (each.text("alias").lower() for each in output.find_all(exp.Window))
+    parts = [output, *(windows[name] for name in names if name in windows)]
+    return any(next(calls(each), None) is not None for each in parts)
 
 
 def _column_of_all(columns: FromColumns) -> exp.Expr | None:

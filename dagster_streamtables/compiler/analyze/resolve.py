@@ -118,8 +118,8 @@ def _from_inside(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _below(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The nodes right below it, those of FROM before the rest."""
-    if not isinstance(node, exp.Select):
+    """The nodes right below it, definitions and those of FROM before the rest."""
+    if not isinstance(node, exp.Query):
         return iter(list(node.iter_expressions()))
     parts = {name: node.args.get(name) for name in _FROM} | node.args
     found = (e for value in parts.values() for e in (value if isinstance(value, list) else [value]))

@@ -337,3 +337,17 @@ INSERT INTO orders VALUES (2, 3, 5);
 -- -1 | 1 | 2
 -- +1 | 0 | 2
 -- +1 | 1 | 3
+
+--- case: GROUP BY ALL beside places by a number of rows, in a window with a name
+--- covers: Q4 GROUP BY ALL
+--- spark: DuckDB takes the window for a key
+SELECT customer, ROW_NUMBER() OVER w AS place FROM orders GROUP BY ALL WINDOW w AS (ORDER BY COUNT(*), customer);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6);
+--- change
+INSERT INTO orders VALUES (3, 1, 7);
+--- delta
+-- -1 | 1 | 1
+-- -1 | 2 | 2
+-- +1 | 1 | 2
+-- +1 | 2 | 1

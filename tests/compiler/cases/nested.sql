@@ -375,3 +375,17 @@ UPDATE visits SET place = named_struct('x', 2, 'y', 'b') WHERE id = 1;
 --- delta
 -- -1 | 10 | a | {"y":"a"}
 -- +1 | 10 | b | {"y":"b"}
+
+--- case: the fields of a struct of a definition, under UNION ALL
+--- covers: Q1 fields of a struct without some
+WITH v AS (SELECT * FROM visits) SELECT id AS x, 'id' AS y FROM v UNION ALL SELECT place.* FROM v;
+--- before
+INSERT INTO visits VALUES (1, TIMESTAMP '2024-01-01 00:00:00', NULL, named_struct('x', 5, 'y', 'a'));
+--- change
+INSERT INTO visits VALUES (2, TIMESTAMP '2024-01-02 00:00:00', NULL, named_struct('x', 6, 'y', 'b'));
+DELETE FROM visits WHERE id = 1;
+--- delta
+-- -1 | 1 | id
+-- -1 | 5 | a
+-- +1 | 2 | id
+-- +1 | 6 | b

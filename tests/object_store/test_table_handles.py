@@ -162,6 +162,12 @@ def test_random_histories(store: AuditedStore, seed: int) -> None:
         gc.collect() if random.random() < 0.2 else None
 
 
+def delete_commits(store: AuditedStore, place: str, *versions: int) -> None:
+    for key in keys(store, place):
+        if any(key.endswith(f"{each:020}.json") for each in versions):
+            store.client.delete_object(Bucket=BUCKET, Key=key)
+
+
 def followed(store: AuditedStore, logs: Logs, place: str, commits: int) -> TableLog:
     """The newest log of a table that was looked at after each of its commits."""
     for seed in range(commits):
@@ -191,9 +197,7 @@ def test_a_lost_commit_of_a_writer_is_not_followed(store: AuditedStore) -> None:
     log = followed(store, logs, place, 3)
     with log.writing() as table:
         write_deltalake(table, rows(random), mode="append")
-    for key in keys(store, place):
-        if key.endswith(f"{log.version + 1:020}.json"):
-            store.client.delete_object(Bucket=BUCKET, Key=key)
+    delete_commits(store, place, log.version + 1)
     delete(store, place, random)
     append(store, place, random)
     for _ in range(3):
@@ -275,12 +279,6 @@ def test_a_commit_after_the_own_one_is_found(store: AuditedStore) -> None:
         write_deltalake(table, rows(random), mode="append")
     merge(store, place, random)
     assert assert_as_opened(store, logs.newest(place)).version == log.version + 2
-
-
-def delete_commits(store: AuditedStore, place: str, *versions: int) -> None:
-    for key in keys(store, place):
-        if any(key.endswith(f"{each:020}.json") for each in versions):
-            store.client.delete_object(Bucket=BUCKET, Key=key)
 
 
 def test_a_table_that_was_restored_before_the_commit_is_opened_anew(store: AuditedStore) -> None:

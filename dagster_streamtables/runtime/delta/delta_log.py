@@ -185,12 +185,10 @@ class TableLog:
         version, commit = table.version(), self.commit_at(table.version())
         if commit is None or not self.still_has(self.commit):
             return  # the table was replaced meanwhile, by one that the handle does not have
-        if version != self.version + 1:
+        if version == self.version + 1:
+            self.next_log(table).share(after=self.head)
+        else:
             handles.give_back(table, commit)
-            return
-        contents, transactions = self.contents_for_next(), self.transactions_until(version)
-        log = TableLog(self.location, table, self.storage_options, contents, transactions, handles)
-        handles.add(log, table, log.commit, after=self.head)
 
     @property
     def successor(self) -> TableLog | None:
@@ -204,10 +202,24 @@ class TableLog:
         table = None if self._handles is None else self._handles.take(after, self.commit_at)
         return table if table is not None and follow(table) and table.version() >= after else None
 
-    def share(self) -> None:
-        """Let later logs of the table use its handle once nothing refers to this log."""
+    def next_log(self, table: DeltaTable) -> TableLog:
+        """The log of a later version of the same history, by a handle of it."""
+        return TableLog(
+            self.location,
+            table,
+            self.storage_options,
+            self._contents_for_next(),
+            self._transactions_until(table.version()),
+            self._handles,
+        )
+
+    def share(self, after: Head | None = None) -> None:
+        """Let later logs of the table use its handle once nothing refers to this log.
+
+        `after` is the version before it, if a writer of this process made it.
+        """
         if self._handles is not None:
-            self._handles.add(self, self._table, self.commit)
+            self._handles.add(self, self._table, self.commit, after)
 
     def query(self, sql: str, **others: DeltaTable) -> Any:
         """The rows of a query run by delta-rs's engine, in which this table is ``t``."""
@@ -227,7 +239,7 @@ class TableLog:
             self._transactions[application] = found
         return self._transactions[application]
 
-    def transactions_until(self, version: int) -> dict[str, int | None]:
+    def _transactions_until(self, version: int) -> dict[str, int | None]:
         """Those of a later version, as far as few commits tell."""
         if version - self.version > _FEW:
             return {}
@@ -390,7 +402,7 @@ class TableLog:
         if len(content) <= _SMALL:
             self._contents[version] = content
 
-    def contents_for_next(self) -> dict[int, bytes]:
+    def _contents_for_next(self) -> dict[int, bytes]:
         """The commits that a later log of the same history needs again."""
         recent = range(self.version - _RECENT, self.version + 2)
         return {each: text for each, text in self._contents.copy().items() if each in recent}

@@ -65,14 +65,10 @@ class Logs:
             )
         except TableNotFoundError:
             return None
-        if not is_remote(location):
-            return TableLog(location, table, self.storage_options)
-        if before is None or table.metadata().id != before.id:
-            handles, contents, transactions = TableHandles[TableLog](), {}, {}
-        else:
-            handles, contents = before._handles, before.contents_for_next()
-            transactions = before.transactions_until(table.version())
-        return TableLog(location, table, self.storage_options, contents, transactions, handles)
+        if before is not None and is_remote(location) and table.metadata().id == before.id:
+            return before.next_log(table)
+        handles = TableHandles[TableLog]() if is_remote(location) else None
+        return TableLog(location, table, self.storage_options, _handles=handles)
 
     def at(self, location: str, version: int) -> TableLog | None:
         """The table at a version; None if its log no longer has it."""

@@ -32,7 +32,7 @@ class TableHandles(Generic[Log]):
         self._successor: tuple[object, Log] | None = None
 
     def add(self, log: Log, table: DeltaTable, commit: str, after: object = None) -> None:
-        """Keep a log, the newest one so far, until two others came after it.
+        """Keep a log, the newest one so far; of older ones, the last until a handle is taken.
 
         `after` identifies the version before it, if a writer of this process made the log.
         """

@@ -31,7 +31,12 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.sql_builders import typed
 from dagster_streamtables.compiler.scope.from_columns import FromColumns
-from dagster_streamtables.compiler.text.group_by import calls, grouping_keys, windows_by_name
+from dagster_streamtables.compiler.text.group_by import (
+    calls,
+    grouping_keys,
+    has_sets,
+    windows_by_name,
+)
 from dagster_streamtables.compiler.text.places import Mistake, Refusal
 from dagster_streamtables.compiler.text.table_mentions import first_select, own_aliases
 
@@ -67,11 +72,11 @@ def expand_group_by_all(select: exp.Select, columns: FromColumns) -> None:
         raise _no_column_of_all(group)
     else:
         keys = [each.unalias() for each in select.selects]
-        group.set("expressions", [each.copy() for each in keys if not _aggregates(each, select)])
+        group.set("expressions", [each.copy() for each in keys if not _has_calls(each, select)])
     group.set("all", None)
 
 
-def _aggregates(output: exp.Expr, select: exp.Select) -> bool:
+def _has_calls(output: exp.Expr, select: exp.Select) -> bool:
     """Whether an output has an aggregate call, also in the WINDOW clause that it names."""
     windows = windows_by_name(select)
     names = (each.text("alias").lower() for each in output.find_all(exp.Window))
@@ -180,7 +185,7 @@ def desugar_grouping_ids(tree: exp.Query, columns: Collection[str]) -> None:
         if node.name.lower() != _GROUPING_ID or node.table or not isinstance(select, exp.Select):
             continue
         clause = select.args.get("group")
-        if clause is not None and clause.find(exp.GroupingSets, exp.Cube, exp.Rollup):
+        if clause is not None and has_sets(clause):
             call = exp.Anonymous(this="grouping_id")
             is_output = node.parent is select and node.arg_key == "expressions"
             node.replace(exp.alias_(call, node.name, quoted=True) if is_output else call)

@@ -273,12 +273,13 @@ def _word_of_limit(limit: exp.Expr, text: Text) -> int | None:
 def _all_columns(select: exp.Select, text: Text, numbers: Mapping[int, TieNumber]) -> list[str]:
     """The columns that a SELECT reads, or its group keys: rows that agree on them are the same."""
     group = select.args.get("group")
-    if has_groups(select):
-        keys = [] if group is None else grouping_keys(group)
-        written = [key.sql(DIALECT) for key in keys if not is_unsortable(key)]
+    if group is not None:
+        keys = [key.sql(DIALECT) for key in grouping_keys(group) if not is_unsortable(key)]
         # A key that a set leaves out is NULL, as it is where its column is.
-        sets = [] if group is None or not has_sets(group) else ["grouping_id()"]
-        return [*dict.fromkeys(written), *sets]
+        sets = ["grouping_id()"] if has_sets(group) else []
+        return [*dict.fromkeys(keys), *sets]
+    if has_groups(select):
+        return []
     columns = [
         comparable(_author_column(each.table, each.name, text), each.type).sql(DIALECT)
         for each in TieColumns(text.aliases).of(select)

@@ -56,19 +56,18 @@ def _expand_star(
         return [_output(each, star, select, schema) for each in columns]
     assert isinstance(star, exp.Column)
     levels = [(select, scopes.columns(select)), *levels_around(select, scopes)]
+    alias = star.table.lower()
     if not star.args.get("db"):
         for around, columns in levels:
-            table = star.table.lower()
-            is_own = table in map(str.lower, own_aliases(around))
-            if not is_own and table in columns.tables and not _is_whole(table, around, scopes):
+            is_own = alias in map(str.lower, own_aliases(around))
+            if not is_own and alias not in columns.tables:
+                continue
+            if not is_own and not _is_whole(alias, around, scopes):
                 raise _unknown(star)
-            if is_own or table in columns.tables:
-                unknown = scopes.columns(around).unknown
-                _require_named_columns(
-                    [e for e in unknown if e.alias.lower() == star.table.lower()], star
-                )
-                columns = scopes.expand(star, around)
-                return [_output(each, star.this, around, schema) for each in columns]
+            unknown = scopes.columns(around).unknown
+            _require_named_columns([e for e in unknown if e.alias.lower() == alias], star)
+            found = scopes.expand(star, around)
+            return [_output(each, star.this, around, schema) for each in found]
     table, column = star.args.get("db"), star.args["table"]
     struct = exp.Column(this=column.copy(), table=table and table.copy())
     found = (among(columns, struct) for _, columns in levels)
@@ -81,15 +80,12 @@ def _is_whole(table: str, select: exp.Select, scopes: Scopes) -> bool:
 
     They lose those that a join by names merged away, and a set operation renames or casts some.
     """
-    clause = select.args.get("from_")
-    step = clause.this if clause is not None else None
-    while step is not None and keeps_tables(step):
-        if not isinstance(step.this, exp.Select):
+    while (clause := select.args.get("from_")) is not None and keeps_tables(clause.this):
+        select = clause.this.this
+        if not isinstance(select, exp.Select):
             return False
-        if any(each.table == table for each in scopes.columns(step.this).hidden):
+        if any(each.table == table for each in scopes.columns(select).hidden):
             return False
-        clause = step.this.args.get("from_")
-        step = clause.this if clause is not None else None
     return True
 
 

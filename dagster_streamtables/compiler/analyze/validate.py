@@ -26,6 +26,7 @@ from dagster_streamtables.compiler.text.group_by import (
     function_of,
     grouping_keys,
     has_groups,
+    has_sets,
     name_of_function,
     own_calls,
     windows_by_name,
@@ -198,7 +199,7 @@ def _check_groups(select: exp.Select) -> None:
 
 def _check_grouping(select: exp.Select, group: exp.Expr | None) -> None:
     found = [c for c in own_calls(select) if _function_name(c) in ("GROUPING", "GROUPING_ID")]
-    if group is None or not group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
+    if group is None or not has_sets(group):
         for call in found:
             raise Mistake(
                 call,

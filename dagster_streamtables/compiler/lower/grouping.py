@@ -37,6 +37,7 @@ from dagster_streamtables.compiler.text.column_names import unflat
 from dagster_streamtables.compiler.text.group_by import (
     calls,
     function_of,
+    has_sets,
     is_of_window,
     sets_of,
     sets_over,
@@ -248,7 +249,7 @@ def with_sessions(
     session = next((each for each in keys if _is_session(each)), None)
     if session is None:
         return rows
-    if clause is not None and clause.find(exp.GroupingSets, exp.Cube, exp.Rollup):
+    if clause is not None and has_sets(clause):
         raise Refusal(
             clause,
             "session_window() in grouping sets",

@@ -109,7 +109,7 @@ class Pivoted(Relation):
 
     @property
     def outputs(self) -> Columns:
-        # What makes a failure smaller may put a column in the place of the call.
+        # The shrinker may put a column in place of the call.
         args = self.total.args if isinstance(self.total, Call) else (self.total,)
         used = {self.by, *(c.name for c in args if isinstance(c, Column))}
         kept = tuple((name, kind) for name, kind in self.query.outputs if name not in used)

@@ -1,5 +1,8 @@
-"""`RowFiles`: many local rows for Spark go by a file that both read, since Spark converts rows that
-are sent along with a statement one by one, wherever it reads them, and sends them to each task."""
+"""`RowFiles`: many local rows reach Spark in a file.
+
+Rows that are sent along with a statement are part of its plan: Spark sends them to each task, and
+converts them one by one wherever it reads them.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _FORGOTTEN = 86_400
 
 @dataclass(frozen=True)
 class RowFile:
-    """Rows in a file, which whoever had it written must delete."""
+    """Rows in a file, which is the caller's to delete."""
 
     rows: DataFrame
     path: str
@@ -44,14 +47,14 @@ class RowFile:
     files: Any
 
     def delete(self) -> None:
-        """Spark's server may have done so at its restart."""
+        """Delete the file, unless Spark's server deleted it at a restart."""
         with suppress(OSError, DeltaError):
             self.files.delete_file(self.path)
 
 
 class RowFiles:
-    """Files of rows for Spark. A Spark that has the files of this machine finds them in a temporary
-    folder, another one below the root of the lake, which it reads as well. Threads may share it."""
+    """Writes files of rows: into a temporary folder for a Spark of this machine, below the root of
+    the lake for any other. Threads may share it."""
 
     def __init__(self, root: str = "", storage_options: Mapping[str, str] | None = None) -> None:
         """Args: root: Of the lake, a path or a URI; empty for a Spark of this machine only."""
@@ -63,15 +66,17 @@ class RowFiles:
         They must be if they are few, if Parquet would change a type, if the file cannot be written,
         and if Spark would read its path as a pattern.
         """
+        if rows.num_rows <= AT_ONCE or not _is_lossless(rows.schema):
+            return None
         from pyspark.errors import PySparkException
 
         here = shares_files(spark)
-        if rows.num_rows <= AT_ONCE or not _is_lossless(rows.schema) or not (here or self._root):
+        if not (here or self._root):
             return None
         folder = f"{self._root}/{FOLDER}"
         if here:
             folder = str(temporary() if is_connect(spark) else tempfile.gettempdir())
-        # Before the path, a URI has a bucket, also with an account, in which nothing is a pattern.
+        # Of a URI, Spark reads a pattern in the path only, not in `container@account`.
         if not PLAIN_PATH.fullmatch(folder.split("/", 3)[-1] if is_remote(folder) else folder):
             return None
         name = f"streamtables-{uuid.uuid4().hex}.parquet"

@@ -44,6 +44,7 @@ ROOMS = (
     "compiler/views",
     "compiler",
     "runtime/errors",
+    "runtime/catalogs",
     "runtime/delta",
     "runtime/model",
     "runtime/spark",

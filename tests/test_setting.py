@@ -67,11 +67,18 @@ LAKE = {
     "preview_rows": (*NUMBER, -1),
     "allow_unsafe_commits": TRUTH,
     "views": (7, "v", ["v"]),
+    "catalogs": (7, "main", {"main": 1}, {"main": "main"}),
+    "catalog_token": (7, None),
+    "register_in": (7, None),
+    "ask_spark": TRUTH,
 }
 RESOURCE = {
     "root": (7, None, ""),
     "spark": (7,),
     "storage_options": (7, "x", {"a": 1}),
+    "catalogs": (7, "main", {"main": 1}),
+    "catalog_token": (7, None),
+    "register_in": (7, None),
     "max_concurrent_refreshes": (*NUMBER, 0, 1.5),
     "preview_rows": (*NUMBER, -1),
     "allow_unsafe_commits": TRUTH,

@@ -21,6 +21,7 @@ from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.monitor import tables_with_query
 from dagster_streamtables.runtime.observe.table_status import TableDeclaration
+from dagster_streamtables.runtime.spark.environment import variable
 
 _ALIKE = 0.75
 """The share of letters, in order, that a misspelled name has in common with the one it means."""
@@ -128,7 +129,19 @@ def open_lake(root: str) -> Lake:
             "the root of the tables is not given", fix="give --root, or set STREAMTABLES_ROOT"
         )
     require_root(root)
-    return Lake(root)
+    return Lake(root, catalogs=_catalogs(), catalog_token=variable("STREAMTABLES_CATALOG_TOKEN"))
+
+
+def _catalogs() -> dict[str, str]:
+    """The catalogs of STREAMTABLES_CATALOGS, by the first parts of the names of their tables."""
+    said = variable("STREAMTABLES_CATALOGS")
+    pairs = [each.strip().partition("=") for each in said.split(",") if each.strip()]
+    if not all(prefix and address for prefix, _, address in pairs):
+        raise InvalidDefinition(
+            f"STREAMTABLES_CATALOGS is {said}",
+            fix="separate catalogs by commas, as in main=https://catalog.internal,sales=spark",
+        )
+    return {prefix: address for prefix, _, address in pairs}
 
 
 def require_declarations(project: LakeProject) -> LakeProject:

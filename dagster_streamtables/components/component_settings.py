@@ -43,8 +43,8 @@ else:
 _VARIABLE = re.compile(r"\s*\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*")
 _WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
-# Other resources can only be given in Python, and storage options are read when needed.
-_ELSEWHERE = ("pyspark", "storage_options")
+# Other resources can only be given in Python, and secrets are read when needed.
+_ELSEWHERE = ("pyspark", "storage_options", "catalog_token")
 ResourceModel = yaml_model(StreamTablesResource, leave_out=("pyspark",))
 
 
@@ -52,6 +52,7 @@ def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesR
     """Raises `InvalidDefinition` if there is no root, for example because its variable is not
     set."""
     options = dict(model.storage_options or {})
+    token = {"catalog_token": model.catalog_token} if model.catalog_token else {}
     said = yaml_values(context, StreamTablesResource, model, leave_out=_ELSEWHERE)
     # An environment variable that is not set is empty here.
     given = {name: value for name, value in said.items() if value not in (None, "")}
@@ -65,14 +66,14 @@ def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesR
     component: Any = dg.ComponentLoadContext.from_resolution_context(context)
     here, root = folder_of(component), str(settings["root"])
     settings["root"] = root if _WITH_SCHEME.match(root) else str(here / Path(root).expanduser())
-    options = _options(context.at_path("storage_options"), options)
-    return StreamTablesResource(**settings, storage_options=options)
+    options = _secrets(context.at_path("storage_options"), options)
+    return StreamTablesResource(**settings, **_secrets(context, token), storage_options=options)
 
 
-def _options(context: dg.ResolutionContext, options: dict[str, Any]) -> dict[str, Any]:
-    """Storage options. Secrets stay names of variables, because the UI shows their values."""
+def _secrets(context: dg.ResolutionContext, given: dict[str, Any]) -> dict[str, Any]:
+    """The values. Secrets stay names of variables, because the UI shows values."""
     found: dict[str, Any] = {}
-    for key, text in options.items():
+    for key, text in given.items():
         variable = _VARIABLE.fullmatch(text) if isinstance(text, str) else None
         if variable is None:
             value = context.at_path(key).resolve_value(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -11,17 +12,26 @@ from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.compiler import UNKNOWN, Plan, UnknownType, View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
+from dagster_streamtables.log import logger
+from dagster_streamtables.runtime.catalogs.external_catalogs import ExternalCatalogs
+from dagster_streamtables.runtime.catalogs.session_catalog import register
 from dagster_streamtables.runtime.checks.comparison import Comparison, Sample
 from dagster_streamtables.runtime.checks.lake_checks import Checks
 from dagster_streamtables.runtime.compute.access import Access
+from dagster_streamtables.runtime.compute.change_reader import at_version
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.compute.spark_relations import Views
 from dagster_streamtables.runtime.dag import Outcome, outcomes
 from dagster_streamtables.runtime.delta.actions import moment
 from dagster_streamtables.runtime.delta.logs import Logs
-from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote
+from dagster_streamtables.runtime.delta.table_locations import (
+    DEFAULT_SCHEMA,
+    TableNames,
+    is_remote,
+)
 from dagster_streamtables.runtime.delta.table_schema import spark_name
 from dagster_streamtables.runtime.drop import Dropping, DropResult
+from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
 from dagster_streamtables.runtime.model.definition import (
     Explanation,
@@ -29,7 +39,7 @@ from dagster_streamtables.runtime.model.definition import (
     stored_plan,
     visible_types,
 )
-from dagster_streamtables.runtime.model.refresh_report import CONNECT, Refresh, Stopwatch
+from dagster_streamtables.runtime.model.refresh_report import CONNECT, Action, Refresh, Stopwatch
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import (
     TableCatalog,
@@ -37,6 +47,7 @@ from dagster_streamtables.runtime.model.table_catalog import (
     with_exact_names,
 )
 from dagster_streamtables.runtime.observe.controls import Controls
+from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from dagster_streamtables.runtime.observe.monitor import Monitor
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.observe.slot_store import Slots
@@ -44,11 +55,16 @@ from dagster_streamtables.runtime.refresh import refresh as refreshing
 from dagster_streamtables.runtime.refresh.completion import with_feeds
 from dagster_streamtables.runtime.refresh.refresh_job import Job, prepare, with_views
 from dagster_streamtables.runtime.rename import RenameResult, Renaming
+from dagster_streamtables.runtime.storage.catalog_memory import CatalogMemory
 from dagster_streamtables.runtime.storage.conditional_puts import require_conditional_puts
 from dagster_streamtables.setting import NON_EMPTY, Range, check_arguments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_LOOKUP = "catalogs"
+"""The owner of the session that looks up tables of catalogs."""
 
 
 class Lake:
@@ -70,6 +86,10 @@ class Lake:
         preview_rows: Annotated[int, Range(0)] = 0,
         allow_unsafe_commits: bool = False,
         views: Iterable[View] = (),
+        catalogs: Mapping[str, str] | None = None,
+        catalog_token: str = "",
+        register_in: str = "",
+        ask_spark: bool = True,
     ) -> None:
         """
         Args:
@@ -85,11 +105,28 @@ class Lake:
                 the commits of other writers: only where Spark alone writes the tables.
             views: Queries that those of stream tables may name like tables. A stream table's own
                 views take precedence.
+            catalogs: Catalogs by the first parts of the names of their tables: the URL of a Unity
+                Catalog, or ``spark`` for a catalog of the Spark session, as in
+                ``{"main": "https://catalog.internal", "sales": "spark"}``.
+            catalog_token: The bearer token for Unity Catalog.
+            register_in: A catalog of the Spark session that gets each stream table after a refresh
+                that created or rebuilt it; see `register`.
+            ask_spark: Whether a table of a catalog of Spark may be looked up, which starts Spark;
+                if not, only tables that were looked up before are known.
         """
         text = str(root)
         self.root = text if is_remote(text) else str(Path(text).expanduser().absolute())
         self.storage_options = storage_options
-        self._catalog = TableCatalog(TableNames(self.root), Logs(storage_options))
+        self._catalogs = ExternalCatalogs(
+            catalogs,
+            token=catalog_token,
+            session=(lambda: self.access.session(_LOOKUP).spark) if ask_spark else None,
+            memory=CatalogMemory(self.root, storage_options),
+        )
+        self._catalog = TableCatalog(
+            TableNames(self.root, self._catalogs), Logs(storage_options, self._catalogs)
+        )
+        self._register_in = register_in
         self._preview = preview_rows
         self._views = tuple(views)
         self.access = Access(self._catalog, self._views, spark, driver_rows, allow_unsafe_commits)
@@ -153,7 +190,10 @@ class Lake:
                     require_conditional_puts(self.root, self.storage_options)
                     job = prepare(table, self._catalog, full=full, until=until)
                 with closing(self._inputs(job, clock)) as inputs:
-                    return with_feeds(job, refreshing.run(job, inputs, clock), inputs)
+                    done = with_feeds(job, refreshing.run(job, inputs, clock), inputs)
+                    if self._register_in and done.action is Action.REINITIALIZE:
+                        return self._with_registration(table, done)
+                    return done
         except StreamTablesError as error:
             placed = error.within(table.file or "", table.line)
             raise placed.about(table.name) from error.__cause__
@@ -214,6 +254,19 @@ class Lake:
         """
         dropping = Dropping(self._catalog, self.controls, self.retention)
         return dropping.drop(name, even_if_read=even_if_read, dry=dry)
+
+    def register(self, table: StreamTable, catalog: str) -> None:
+        """Register a stream table in a catalog of the Spark session, as an external table with its
+        description as comment. ``mart.revenue`` becomes ``<catalog>.mart.revenue``.
+
+        Raises:
+            MissingSource: The table does not exist yet.
+            RefusedOperation: The catalog has another table of that name.
+        """
+        location = self._catalog.existing(table.name).location
+        schema = "" if "." in table.name else f"{DEFAULT_SCHEMA}."
+        spark = self.access.session(_LOOKUP).spark
+        register(spark, f"{catalog}.{schema}{table.name}", location, table.description)
 
     @check_arguments
     def rename(self, old: str, new: str, tables: Iterable[StreamTable]) -> RenameResult:
@@ -308,12 +361,20 @@ class Lake:
     def read(self, name: str) -> DataFrame:
         """The present rows of a table in Spark, without its hidden columns."""
         log = self._catalog.existing(self.exact_name(name))
-        rows = self.access.session(name).spark.read.format("delta").load(log.location)
+        rows = at_version(self.access.session(name).spark, log.snapshot.table, log.version)
         return rows.select(*[spark_name(column) for column in visible_types(log.columns)])
 
     def location(self, name: str) -> str:
-        """The path or URI of a table."""
+        """The path or URI of a table.
+
+        Raises:
+            MissingSource: The catalog of the name does not know it.
+        """
         return self._catalog.names.location(name)
+
+    def latest_versions(self) -> LatestVersions:
+        """The newest commits of the tables, for frequent requests."""
+        return LatestVersions(self._catalog.names.find, self.storage_options, self._catalogs)
 
     def exact_name(self, name: str) -> str:
         """The name of a table as the table is called, whose case may differ; see `TableCatalog`."""
@@ -339,6 +400,18 @@ class Lake:
         """The version of each source that the table reflects; None before its first refresh."""
         state = (stored := self._catalog.table_at(self.location(table.name))) and stored.state
         return state and state.frontier
+
+    def _with_registration(self, table: StreamTable, done: Refresh) -> Refresh:
+        """The report of a refresh, after registering its table. The refresh has committed, so an
+        error of the catalog must not fail it."""
+        try:
+            self.register(table, self._register_in)
+            said = f"registered in {self._register_in}"
+        except Exception as error:
+            said = f"it could not be registered in {self._register_in}"
+            logger.warning("%s: %s: %s", table.name, said, error)
+            said += f": {first_line(str(error))}"
+        return replace(done, reason=f"{done.reason}; {said}")
 
     def _resolve_names(self, table: StreamTable) -> StreamTable:
         return with_exact_names(with_views(table, self._views), self._catalog.exact_name)

@@ -74,6 +74,10 @@ class Versions:
         if the log cannot be read."""
         return self._heads.head_with_state(name, seen=name in self.read)
 
+    def is_missing(self, name: str) -> bool:
+        """Whether a table does not exist."""
+        return self[name] is None and not self._heads.is_unknown(name)
+
     def __getitem__(self, name: str) -> Head | None:
         """Raises `Exception` if the log cannot be read."""
         if name not in self.read:
@@ -118,7 +122,7 @@ def refresh_states(
         states[name] = RefreshState(
             redefined=found.redefined,
             work=(*found.reasons, *(["time passed"] if timed else [])),
-            missing=tuple(s for s, head in newest.items() if is_new and head is None),
+            missing=tuple(s for s in newest if is_new and versions.is_missing(s)),
             run=past.run,
             suspended=suspended.get(name, ""),
             left=left,

@@ -17,7 +17,6 @@ from dagster_streamtables.declare.analysis import TableAnalysis
 from dagster_streamtables.declare.schedule import OnChange
 from dagster_streamtables.runtime.delta.table_locations import is_remote
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from dagster_streamtables.scheduling import dueness
 from dagster_streamtables.scheduling.dueness import Backoff, RefreshState
 from dagster_streamtables.scheduling.other_definitions import OtherDefinitions
@@ -186,7 +185,7 @@ class Decisions:
 
     def __init__(self, logs: Lake, wake: Callable[[], None]) -> None:
         """`wake` is called when there is something new to decide about."""
-        self._heads = LatestVersions(logs.location, logs.storage_options)
+        self._heads = logs.latest_versions()
         self._suspensions = Suspensions(logs)
         self._remote = is_remote(logs.root)
         self._publishers = Publishers(logs, wake)

@@ -106,7 +106,7 @@ def past_of_logs(lake: Lake, examined: Sequence[TableAnalysis]) -> Mapping[str, 
 
     Whether a definition has changed since then is found by the next refresh.
     """
-    heads = LatestVersions(lake.location, lake.storage_options)
+    heads = lake.latest_versions()
     return {each.name: _memory(heads, each.name) for each in examined if each.error is None}
 
 

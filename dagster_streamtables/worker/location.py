@@ -26,7 +26,6 @@ from dagster_streamtables.orchestration.instance.dagster_runs import (
 )
 from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from dagster_streamtables.scheduling.refresh_states import Versions
 from dagster_streamtables.worker.dagster_reports import DagsterEvents
 from dagster_streamtables.worker.lake_workload import past_of_logs
@@ -174,7 +173,7 @@ def _past(
             now=now,
         )
         known = {n: latest(found[spec.key] for spec in specs) for n, specs in assets.specs.items()}
-        versions = Versions(LatestVersions(logs.location, logs.storage_options))
+        versions = Versions(logs.latest_versions())
         events = missing_events(assets, known, (), known, versions, instance, logs, now)
         for event in events.values():
             instance.report_runless_asset_event(event)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow.fs as fs
@@ -21,6 +23,7 @@ from dagster_streamtables.errors import (
     LostStore,
     SourceProblem,
 )
+from dagster_streamtables.runtime.catalogs.unity_catalog import UnityCatalog
 from dagster_streamtables.runtime.delta.log_folder import log_at_place
 from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.table_locations import commit_file, files_below
@@ -32,6 +35,7 @@ from dagster_streamtables.runtime.storage.documents import Ledger, OvertakenAppe
 from object_store.replicating import append, held, replicating
 from qa.object_store.faults import Faults
 from qa.object_store.store import BUCKET, AuditedStore, audited_store
+from runtime.catalog_server import TOKEN, catalog_server
 
 pytestmark = pytest.mark.process
 
@@ -255,3 +259,47 @@ def test_commits_whose_answer_is_lost_are_made_once(store: AuditedStore) -> None
     assert store.met()["lost"] > 5
     store.set(Faults())
     assert len(held(store, place)) == 6
+
+
+def test_a_catalog_vends_the_credentials(
+    store: AuditedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lake itself has none for the bucket; new ones are used once the old ones end."""
+    place = store.root("vended")
+    append(store, place, (1, 10))
+    keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    without = {name: value for name, value in store.options.items() if name not in keys}
+    without |= {"AWS_EC2_METADATA_DISABLED": "true", "max_retries": "1"}
+    with catalog_server() as unity:
+        unity.add("main.shop.orders", place)
+
+        def vend(token: str, seconds: float) -> None:
+            names = {"access_key_id": store.options[keys[0]], "session_token": token}
+            secret = {"secret_access_key": store.options[keys[1]]}
+            ends = int((time.time() + seconds) * 1000)
+            unity.credentials = {"aws_temp_credentials": names | secret, "expiration_time": ends}
+
+        vend("first", 60)
+        lake = Lake(
+            tmp_path,
+            storage_options=without,
+            catalogs={"main": unity.address},
+            catalog_token=TOKEN,
+        )
+        with pytest.raises(EnvironmentProblem):
+            lake.version(f"delta.`{place}`")
+        log = lake.access.catalog.existing("main.shop.orders")
+        assert (log.storage_options or {})["AWS_SESSION_TOKEN"] == "first"
+        assert log.adds.num_rows == 1
+        latest = lake.latest_versions()
+        assert latest.heads(["main.shop.orders"])["main.shop.orders"] == log.head
+        append(store, place, (2, 20))
+        vend("second", 3600)
+        monkeypatch.setattr(UnityCatalog, "lifetime", -1.0)
+        log = lake.access.catalog.existing("main.shop.orders")
+        assert (log.storage_options or {})["AWS_SESSION_TOKEN"] == "second"
+        assert log.version == 1
+        assert latest.heads(["main.shop.orders"])["main.shop.orders"] == log.head
+        asked = len(unity.asked)
+        lake.version("main.shop.orders")  # the second ones are still valid
+        assert {each.rpartition("/")[2] for each in unity.asked[asked:]} == {"main.shop.orders"}

@@ -24,7 +24,6 @@ from dagster_streamtables.orchestration.catalog.provenance import (
     observation,
 )
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks, tell_checks
-from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 
 RETRIES = dg.RetryPolicy(
     max_retries=3, delay=1, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
@@ -190,7 +189,7 @@ def build_source_assets(
 
     def observe(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
         logs = getattr(context.resources, resource_key).logs()
-        heads = LatestVersions(logs.location, logs.storage_options)
+        heads = logs.latest_versions()
         for key in sorted(context.selected_asset_keys):
             head = heads.head(names[key])
             if head is None:

@@ -68,6 +68,29 @@ class StreamTablesResource(dg.ConfigurableResource):
         "is not set.",
         repr=False,
     )
+    catalogs: Annotated[
+        dict[str, str],
+        Display(({"main": "https://catalog.internal", "sales": "spark"},)),
+    ] = Field(
+        default={},
+        description="Catalogs whose tables queries may name, by the first parts of those names: "
+        "the URL of a Unity Catalog, or `spark` for a catalog of the Spark session, such as Hive's "
+        "or Glue's.",
+    )
+    catalog_token: Annotated[
+        str,
+        Display(("{{ env.CATALOG_TOKEN }}",), default="none"),
+    ] = Field(
+        default="",
+        description="The bearer token for Unity Catalog. In YAML, a value that is only "
+        "`{{ env.X }}` is read when needed, and not shown in the UI.",
+        repr=False,
+    )
+    register_in: Annotated[str, Display(("spark_catalog",), default="none")] = Field(
+        default="",
+        description="A catalog of the Spark session that gets each stream table after a refresh "
+        "that created or rebuilt it, as an external table with its description.",
+    )
     max_concurrent_refreshes: Annotated[int, Range(1)] = Field(
         default=4,
         description="How many tables a run refreshes at the same time, each in a thread, on one "
@@ -138,6 +161,9 @@ class StreamTablesResource(dg.ConfigurableResource):
                     preview_rows=self.preview_rows,
                     allow_unsafe_commits=self.allow_unsafe_commits,
                     views=known,
+                    catalogs=dict(self.catalogs),
+                    catalog_token=self.catalog_token,
+                    register_in=self.register_in,
                 )
             return self._lakes[known]
 
@@ -147,7 +173,13 @@ class StreamTablesResource(dg.ConfigurableResource):
         Also works while a code location loads, before Dagster initializes the resource.
         """
         options = {key: _value(value) for key, value in self.storage_options.items()}
-        return Lake(_value(self.root), storage_options=options)
+        return Lake(
+            _value(self.root),
+            storage_options=options,
+            catalogs={prefix: _value(address) for prefix, address in self.catalogs.items()},
+            catalog_token=_value(self.catalog_token),
+            ask_spark=False,
+        )
 
     def refresh(self, context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
         """Refresh the stream tables selected in a run, each after those it reads, and up to

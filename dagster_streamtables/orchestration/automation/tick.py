@@ -40,7 +40,6 @@ from dagster_streamtables.orchestration.instance.dagster_runs import (
 )
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
 from dagster_streamtables.runtime.delta.delta_log import Head
-from dagster_streamtables.runtime.observe.latest_versions import LatestVersions
 from dagster_streamtables.runtime.observe.lease import Heartbeat, Heartbeats, LastHeartbeat
 from dagster_streamtables.scheduling import dueness
 from dagster_streamtables.scheduling.dueness import TickPlan
@@ -128,7 +127,7 @@ class TickMemory:
         self, lake: Lake, resource_key: str = RESOURCE_KEY, orphans: Collection[str] = ()
     ) -> None:
         options = lake.storage_options
-        self.heads = LatestVersions(lake.location, options)
+        self.heads = lake.latest_versions()
         self.beats = Heartbeats(lake.root, options, resource_key)
         self.others = OtherDefinitions(orphans)
 

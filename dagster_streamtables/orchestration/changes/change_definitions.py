@@ -40,7 +40,6 @@ from dagster_streamtables.orchestration.instance.dagster_runs import (
     read_history,
     requesting_process,
 )
-from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.source_change import has_row_changes
 from dagster_streamtables.runtime.observe.monitor import WARN_BEFORE
 from dagster_streamtables.runtime.observe.slot_store import Slot, VersionHold
@@ -183,17 +182,16 @@ def _of_slot(lake: "Lake", slot: Slot, follows: Follows, now: datetime) -> Pendi
         return PendingWork(False, f"somebody reads its slot, at least until {until:%H:%M:%S}")
     if slot.is_lost or not slot.token or position_of(slot.token).snapshot:
         return PendingWork(True)
-    logs = Logs(lake.storage_options)
-    if any(_has_changes(held, logs) for held in slot.held.values()):
+    if any(_has_changes(lake, name, held) for name, held in slot.held.items()):
         return PendingWork(True)
     if slot.is_idle():  # half of its deadline has passed
         lake.slots.touch(slot.name)
     return PendingWork(False)
 
 
-def _has_changes(held: VersionHold, logs: Logs) -> bool:
+def _has_changes(lake: "Lake", name: str, held: VersionHold) -> bool:
     """Whether rows changed since; also if that cannot be told, so that a run reports why."""
-    log = logs.newest(held.location)
+    log = lake.access.catalog.newest_at(name, held.location)
     if log is None or log.id != held.table or log.version < held.version:
         return True
     return has_row_changes(log, held.version)

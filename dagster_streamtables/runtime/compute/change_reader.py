@@ -35,7 +35,7 @@ from dagster_streamtables.runtime.delta.table_schema import has_variants, spark_
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 _REPLACED = "contains({}, '\\uFFFD')"
@@ -209,14 +209,13 @@ def large_change(
 def _feed_in_spark(
     spark: SparkSession, log: TableLog, change: SourceChange, columns: Sequence[str]
 ) -> DataFrame:
-    feed = (
+    reader = (
         spark.read.format("delta")
         .option("readChangeFeed", "true")
         .option("startingVersion", change.before + 1)
         .option("endingVersion", change.after)
-        .option("fs.streamtables.table", log.id)
-        .load(log.location)
     )
+    feed = _read(reader, log.snapshot.table)
     weight = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
     return feed.selectExpr(*map(spark_name, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
 
@@ -258,10 +257,16 @@ def _rows_of_files(
 
 
 def at_version(spark: SparkSession, table: TableIdentity, version: int) -> DataFrame:
-    """The rows of a Delta table at a version; the DataFrame keeps its snapshot.
+    """The rows of a Delta table at a version; the DataFrame keeps its snapshot."""
+    return _read(spark.read.format("delta").option("versionAsOf", version), table)
+
+
+def _read(reader: DataFrameReader, table: TableIdentity) -> DataFrame:
+    """The rows of a table; by its name if a catalog has it, which may refuse its path.
 
     Spark caches logs by path and by the options that begin with ``fs.``, so the id among the
     options distinguishes a table that was dropped and recreated.
     """
-    reader = spark.read.format("delta").option("fs.streamtables.table", table.id)
-    return reader.option("versionAsOf", version).load(table.location)
+    reader = reader.option("fs.streamtables.table", table.id)
+    name = table.name_in_spark
+    return reader.load(table.location) if name is None else reader.table(name)

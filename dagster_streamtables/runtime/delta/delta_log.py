@@ -49,6 +49,8 @@ class TableIdentity:
 
     location: str
     id: str
+    name_in_spark: str | None = field(default=None, compare=False)
+    """As of `TableLog`."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class TableLog:
     location: str
     _table: DeltaTable
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    name_in_spark: str | None = None
+    """The name by which Spark reads it, in SQL; None for a table that no catalog has."""
     _contents: dict[int, bytes] = field(default_factory=lambda: {}, repr=False, compare=False)
     """Commits that were read from an object store."""
     _transactions: dict[str, int | None] = field(
@@ -120,7 +124,7 @@ class TableLog:
 
     @property
     def _identity(self) -> TableIdentity:
-        return TableIdentity(self.location, self.id)
+        return TableIdentity(self.location, self.id, self.name_in_spark)
 
     @cached_property
     def commit(self) -> str:
@@ -208,6 +212,7 @@ class TableLog:
             self.location,
             table,
             self.storage_options,
+            self.name_in_spark,
             self._contents_for_next(),
             self._transactions_until(table.version()),
             self._handles,
@@ -369,7 +374,7 @@ class TableLog:
     def at(self, version: int) -> TableLog | None:
         """The table at another version; None if its log no longer has it."""
         known = None if self._handles is None else self._handles.log_at(version)
-        return known or log_at(self.location, version, self.storage_options)
+        return known or log_at(self.location, version, self.storage_options, self.name_in_spark)
 
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
         """The commits ``before + 1`` to ``after``; None instead of a deleted one."""
@@ -428,11 +433,16 @@ class TableLog:
         return fs.PyFileSystem(DeltaStorageHandler.from_table(self._table._table))
 
 
-def log_at(location: str, version: int, options: Mapping[str, str] | None) -> TableLog | None:
+def log_at(
+    location: str,
+    version: int,
+    options: Mapping[str, str] | None,
+    name_in_spark: str | None = None,
+) -> TableLog | None:
     """A table at a version; None if the log no longer has its state."""
     try:
         table = DeltaTable(location, version=version, storage_options=dict(options or {}) or None)
     except (TableNotFoundError, DeltaError):
         return None
-    log = TableLog(location, table, options)
+    log = TableLog(location, table, options, name_in_spark)
     return log if log.is_whole else None

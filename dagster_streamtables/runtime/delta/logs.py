@@ -9,6 +9,7 @@ from contextlib import suppress
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from dagster_streamtables.runtime.catalogs.external_catalogs import ExternalCatalogs
 from dagster_streamtables.runtime.delta.delta_log import TableLog, log_at
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark
 from dagster_streamtables.runtime.delta.table_handles import TableHandles
@@ -23,8 +24,14 @@ class Logs:
     Threads may share it: the logs that it returns never change.
     """
 
-    def __init__(self, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        storage_options: Mapping[str, str] | None = None,
+        catalogs: ExternalCatalogs | None = None,
+    ) -> None:
+        """Args: catalogs: Vend credentials for some tables."""
         self.storage_options = storage_options
+        self._catalogs = catalogs or ExternalCatalogs()
         self._kept: dict[str, tuple[TableLog, Mark | str | None]] = {}
 
     def newest(self, location: str) -> TableLog | None:
@@ -50,6 +57,8 @@ class Logs:
     def _kept_log(self, location: str) -> TableLog | None:
         """The last known log of a table; None if it is not part of the table's history any more."""
         kept, identity = self._kept.get(location, (None, None))
+        if kept is not None and kept.storage_options != self._options(location):
+            return None  # the credentials were replaced
         successor = None if kept is None else kept.successor
         if successor is not None:
             kept, identity = successor, successor.commit
@@ -58,21 +67,26 @@ class Logs:
 
     def _open(self, location: str, before: TableLog | None) -> TableLog | None:
         """The newest version of a table. In an object store it goes on from an earlier one."""
+        options = self._options(location)
         table = None if before is None else before.move_handle()
         try:
-            table = table or DeltaTable(
-                location, storage_options=dict(self.storage_options or {}) or None
-            )
+            table = table or DeltaTable(location, storage_options=dict(options or {}) or None)
         except TableNotFoundError:
             return None
         if before is not None and is_remote(location) and table.metadata().id == before.id:
             return before.next_log(table)
         handles = TableHandles[TableLog]() if is_remote(location) else None
-        return TableLog(location, table, self.storage_options, _handles=handles)
+        name = self._catalogs.name_in_spark(location)
+        return TableLog(location, table, options, name, _handles=handles)
+
+    def _options(self, location: str) -> Mapping[str, str] | None:
+        vended = self._catalogs.storage_options(location)
+        return {**(self.storage_options or {}), **vended} if vended else self.storage_options
 
     def at(self, location: str, version: int) -> TableLog | None:
         """The table at a version; None if its log no longer has it."""
-        return log_at(location, version, self.storage_options)
+        name = self._catalogs.name_in_spark(location)
+        return log_at(location, version, self._options(location), name)
 
     def until(self, log: TableLog, moment: float, floor: int) -> TableLog:
         """The table as of a time in seconds since 1970, but not before the version `floor`.

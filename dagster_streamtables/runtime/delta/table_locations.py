@@ -2,22 +2,25 @@
 
 A name is a folder under one root, ``<root>/<schema>/<table>``, as in dagster-deltalake, whose IO
 manager and resource read the same tables. The default schema is ``public``, as there. A path
-(``delta.`/data/orders` ``) stays a path. Only this module depends on the layout.
+(``delta.`/data/orders` ``) stays a path, and a name that begins as those of a catalog is where the
+catalog says. Only this module depends on the layout.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from dagster_streamtables.compiler import same_but_case
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
+from dagster_streamtables.runtime.catalogs.external_catalogs import ExternalCatalogs
 from dagster_streamtables.runtime.delta.arrow import fs
 from dagster_streamtables.runtime.errors.error_translation import translate_root_errors
+from dagster_streamtables.runtime.errors.table_errors import not_in_catalog
 
 DEFAULT_SCHEMA = "public"
 _PATH = re.compile(r"delta\.`(?P<path>.+)`", re.IGNORECASE)
@@ -29,13 +32,39 @@ _PART = re.compile(r"[^/\\\x00-\x1f]+")
 class TableNames:
     root: str
     """A folder, or the URI of one in an object store."""
+    catalogs: ExternalCatalogs = field(default_factory=ExternalCatalogs, compare=False)
+
+    def find(self, name: str) -> str | None:
+        """The location of a table; None if its catalog does not know it.
+
+        Raises:
+            SourceProblem: It cannot be read; see `ExternalCatalog.find`, also for other errors.
+        """
+        if _PATH.fullmatch(name) or not self.catalogs.has(name):
+            return self.own_location(name)
+        table = self.catalogs.find(name)
+        return None if table is None else table.location
 
     def location(self, name: str) -> str:
-        """The path or URI of a table, which is always below the root unless the name is a path.
+        """As `find`.
+
+        Raises:
+            MissingSource: The catalog of the name does not know it.
+        """
+        place = self.find(name)
+        if place is None:
+            raise not_in_catalog(name)
+        return place
+
+    def own_location(self, name: str) -> str:
+        """The path or URI below the root that a name means, unless it is a path or a name of a
+        catalog.
 
         >>> lake = TableNames("/lake")
-        >>> lake.location("sales.orders"), lake.location("orders"), lake.location("delta.`/x/y`")
-        ('/lake/sales/orders', '/lake/public/orders', '/x/y')
+        >>> lake.own_location("sales.orders"), lake.own_location("orders")
+        ('/lake/sales/orders', '/lake/public/orders')
+        >>> lake.own_location("delta.`/x/y`")
+        '/x/y'
 
         Raises:
             InvalidDefinition: A part of the name is not the name of a folder.
@@ -68,7 +97,7 @@ class TableNames:
 
     def alike(self, name: str, storage_options: Mapping[str, str] | None = None) -> list[str]:
         """The names of the Delta tables that are the same but for their case, sorted."""
-        if _PATH.fullmatch(name):
+        if _PATH.fullmatch(name) or self.catalogs.has(name):
             return []
         parts = name.split(".")
         whole = [DEFAULT_SCHEMA, *parts] if len(parts) == 1 else parts
@@ -96,7 +125,7 @@ class TableNames:
         In an object store, only tables of the same schema, which one request lists. `more` are
         names of tables that do not exist yet.
         """
-        if _PATH.fullmatch(name):
+        if _PATH.fullmatch(name) or self.catalogs.has(name):
             return []
         *above, last = name.split(".")
         if is_remote(self.root):

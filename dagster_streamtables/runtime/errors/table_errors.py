@@ -42,6 +42,37 @@ def missing(
     )
 
 
+def not_in_catalog(name: str, *, where: QueryPosition | str = "") -> MissingSource:
+    """The error of a name that its catalog does not know."""
+    return MissingSource(
+        f'the catalog does not know the table "{name}"',
+        where=where,
+        why="it does not exist there, may not be seen, or Spark was not asked yet",
+        fix="correct the name, or the rights of who asks; a catalog of the Spark session is asked "
+        "by the first refresh",
+    )
+
+
+def in_root_and_catalog(name: str, place: str) -> InvalidDefinition:
+    """The error of a name that a catalog and the root both have."""
+    return InvalidDefinition(
+        f'the name "{name}" has two tables',
+        where=place,
+        why="a catalog has one of this name, and so has the root",
+        fix="give the catalog another prefix, rename the table below the root, or name one of them "
+        "by its path",
+    )
+
+
+def stream_table_in_catalog(name: str) -> InvalidDefinition:
+    """The error of a stream table whose name belongs to a catalog."""
+    return InvalidDefinition(
+        f'the name "{name}" belongs to a catalog',
+        why="a stream table is stored below the root, and a catalog chooses its own places",
+        fix="give it a name of another schema, and register it in the catalog",
+    )
+
+
 def several_tables(name: str, found: Sequence[str]) -> InvalidDefinition:
     """The error of a name that no table has, and from which several differ only in case."""
     return InvalidDefinition(

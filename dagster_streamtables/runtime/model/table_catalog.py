@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dagster_streamtables.compiler import View, over_another, respell_tables, same_but_case
-from dagster_streamtables.errors import DamagedTable
+from dagster_streamtables.errors import DamagedTable, StreamTablesError
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote
-from dagster_streamtables.runtime.errors.table_errors import MissingSource, missing, several_tables
+from dagster_streamtables.runtime.errors.table_errors import (
+    MissingSource,
+    in_root_and_catalog,
+    missing,
+    not_in_catalog,
+    several_tables,
+)
 from dagster_streamtables.runtime.model.refresh_work import HeadWithState, refresh_work
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_state import (
@@ -29,9 +35,30 @@ class TableCatalog:
 
     names: TableNames
     logs: Logs
+    _sole: set[str] = field(default_factory=set[str], repr=False, compare=False)
+    """The locations of tables of catalogs, whose names the root does not have."""
 
     def newest(self, name: str) -> TableLog | None:
-        return self.logs.newest(self.names.location(name))
+        """
+        Raises:
+            InvalidDefinition: A catalog has a table of the name, and so has the root.
+            SourceProblem: The catalog's table cannot be read; see `Catalogs.find`.
+        """
+        place = self.names.find(name)
+        if place is None:
+            return None
+        if place not in self._sole and self.names.catalogs.has(name):
+            own = self.names.own_location(name)
+            if own != place and self.logs.newest(own) is not None:
+                raise in_root_and_catalog(name, own)
+            self._sole.add(place)
+        return self.logs.newest(place)
+
+    def newest_at(self, name: str, location: str) -> TableLog | None:
+        """The table at a location where a name led once, also if the name leads elsewhere now."""
+        with suppress(StreamTablesError):  # asked for the credentials that a catalog may vend
+            self.names.find(name)
+        return self.logs.newest(location)
 
     def existing(self, name: str) -> TableLog:
         """
@@ -64,8 +91,10 @@ class TableCatalog:
     ) -> MissingSource:
         """The error of a missing table, which a query may name; `more` are names of tables that do
         not exist yet, and may be meant."""
-        near = self.names.near(name, self.logs.storage_options, more)
         where = query.place_of(name) if query is not None else ""
+        if self.names.catalogs.has(name):
+            return not_in_catalog(name, where=where)
+        near = self.names.near(name, self.logs.storage_options, more)
         return missing(name, self.names.location(name), where=where, near=near)
 
     def table_at(self, location: str) -> TableInStorage | None:

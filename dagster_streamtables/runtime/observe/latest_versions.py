@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from dagster_streamtables.runtime.catalogs.external_catalogs import ExternalCatalogs
 from dagster_streamtables.runtime.delta.actions import (
     actions_of,
     by_kind,
@@ -57,12 +58,22 @@ class LatestVersions:
     """
 
     def __init__(
-        self, location: Callable[[str], str], storage_options: Mapping[str, str] | None = None
+        self,
+        find: Callable[[str], str | None],
+        storage_options: Mapping[str, str] | None = None,
+        catalogs: ExternalCatalogs | None = None,
     ) -> None:
-        """Args: location: The name of a table → its path or URI."""
-        self._location = functools.cache(location)
-        self._options = dict(storage_options or {})
-        self._folders: dict[str, LocalLog | RemoteLog] = {}
+        """
+        Args:
+            find: The name of a table → its path or URI; None if it does not exist.
+            storage_options: What delta-rs needs to reach an object store.
+            catalogs: Those that `find` asks, which vend credentials for some tables.
+        """
+        self._find = find if catalogs else functools.cache(find)
+        self._storage_options = dict(storage_options or {})
+        self._catalogs = catalogs or ExternalCatalogs()
+        self._folders: dict[str, tuple[Mapping[str, str], LocalLog | RemoteLog]] = {}
+        """By location, each with the options by which it is read."""
         self._sure_until: dict[str, float] = {}
         self._seen: dict[str, _End] = {}
         self._newest: dict[str, tuple[_End, _Newest]] = {}
@@ -70,15 +81,22 @@ class LatestVersions:
 
     def head(self, name: str) -> Head | None:
         """The newest commit of a table; None if it does not exist."""
-        location, folder = self._location(name), self._folder(name)
+        location = self._find(name)
+        if location is None:
+            return None
+        folder = self._folder(location)
         end = self._end(folder, location)
         return None if end is None else self._read(folder, location, end)[0]
 
     def heads(self, names: Iterable[str]) -> dict[str, Head | None]:
         """The newest commits of many tables, without those that cannot be read."""
         names = list(dict.fromkeys(names))
-        remote = any(is_remote(self._location(name)) for name in names)
+        remote = bool(self._catalogs) or any(is_remote(self._find(name) or "") for name in names)
         return dict(filter(None, answers(self._try_head, names, remote=remote)))
+
+    def is_unknown(self, name: str) -> bool:
+        """Whether a table without a head may exist: see `ExternalCatalogs.is_unknown`."""
+        return self._catalogs.is_unknown(name)
 
     def state(self, name: str) -> StreamTableState | None:
         """The newest state of a stream table; None if it was never refreshed."""
@@ -88,7 +106,10 @@ class LatestVersions:
     def head_with_state(self, name: str, *, seen: bool = False) -> HeadWithState | None:
         """A stream table with its newest state, or if `seen`, as of the last look at its log; None
         if it was never refreshed."""
-        location, folder = self._location(name), self._folder(name)
+        location = self._find(name)
+        if location is None:
+            return None
+        folder = self._folder(location)
         end = (self._seen.get(location) if seen else None) or self._end(folder, location)
         if end is None:
             return None
@@ -108,7 +129,7 @@ class LatestVersions:
     def _read(self, folder: LocalLog | RemoteLog, location: str, end: _End) -> _Newest:
         before, newest = self._newest.get(location, (None, None))
         if newest is None or before != end or end.identity is None:
-            newest = _newest(folder, location, end.version, self._options)
+            newest = _newest(folder, location, end.version, self._options(location))
             self._newest[location] = end, newest
         return newest
 
@@ -139,11 +160,17 @@ class LatestVersions:
     def _goes_on(folder: LocalLog | RemoteLog, end: _End) -> bool:
         return end.identity is not None and folder.identity(end.version) == end.identity
 
-    def _folder(self, name: str) -> LocalLog | RemoteLog:
-        location = self._location(name)
-        if location not in self._folders:
-            self._folders[location] = log_at_place(location, self._options)
-        return self._folders[location]
+    def _folder(self, location: str) -> LocalLog | RemoteLog:
+        options = self._options(location)
+        known, folder = self._folders.get(location, (None, None))
+        if folder is None or known != options:
+            folder = log_at_place(location, options)
+            self._folders[location] = options, folder
+        return folder
+
+    def _options(self, location: str) -> Mapping[str, str]:
+        vended = self._catalogs.storage_options(location)
+        return {**self._storage_options, **vended} if vended else self._storage_options
 
 
 def answers(

@@ -112,7 +112,7 @@ class Retention:
 
     def slots(self) -> list[SlotHealth]:
         """The slots, sorted by name, and how far they are behind."""
-        return [slot_health(slot, self._catalog.logs) for slot in self._slots.all()]
+        return [slot_health(slot, self._catalog) for slot in self._slots.all()]
 
     def slot(self, name: str) -> SlotHealth:
         """One slot, and how far it is behind.
@@ -120,7 +120,7 @@ class Retention:
         Raises:
             MissingSlot: There is none of that name.
         """
-        return slot_health(self._slots.read(name), self._catalog.logs)
+        return slot_health(self._slots.read(name), self._catalog)
 
     @check_arguments
     def vacuum(
@@ -200,7 +200,7 @@ class Retention:
     def _needed_by_slots(self, log: TableLog) -> Mapping[str, float]:
         due = timedelta(0)
         slots = [slot for slot in self._slots.all() if not slot.expires_within(due)]
-        return needs_of_slots(slots, log, self._catalog.logs)
+        return needs_of_slots(slots, log, self._catalog)
 
     def _needed_by_tables(self, log: TableLog) -> float | None:
         location = self._catalog.names.location

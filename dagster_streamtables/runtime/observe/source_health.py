@@ -13,8 +13,8 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.delta.actions import changes_rows, moment
 from dagster_streamtables.runtime.delta.data_files import missing_files
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.logs import Logs
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.model.table_state import SourceState
 from dagster_streamtables.runtime.observe.slot_store import Slot, VersionHold
 
@@ -213,14 +213,14 @@ class SlotHealth:
         return ""
 
 
-def slot_health(slot: Slot, logs: Logs) -> SlotHealth:
+def slot_health(slot: Slot, catalog: TableCatalog) -> SlotHealth:
     now, held = datetime.now(UTC), sorted(slot.held.items())
-    return SlotHealth(slot, tuple(_lag(slot.name, name, each, logs, now) for name, each in held))
+    return SlotHealth(slot, tuple(_lag(slot.name, name, each, catalog, now) for name, each in held))
 
 
-def _lag(slot: str, name: str, held: VersionHold, logs: Logs, now: datetime) -> SlotLag:
+def _lag(slot: str, name: str, held: VersionHold, catalog: TableCatalog, now: datetime) -> SlotLag:
     try:
-        log = logs.newest(held.location)
+        log = catalog.newest_at(name, held.location)
         health = health_of(slot, name, held.source_state, log)
         lost = health.lost
         if not lost and log is not None:
@@ -246,7 +246,9 @@ def _lag(slot: str, name: str, held: VersionHold, logs: Logs, now: datetime) -> 
     )
 
 
-def needs_of_slots(slots: Iterable[Slot], log: TableLog, logs: Logs) -> Mapping[str, float]:
+def needs_of_slots(
+    slots: Iterable[Slot], log: TableLog, catalog: TableCatalog
+) -> Mapping[str, float]:
     """Since when, in seconds since 1970, slots need files that a table has removed, by slot.
 
     The table is found by its id, so it does not matter how a slot names or reaches it.
@@ -256,7 +258,7 @@ def needs_of_slots(slots: Iterable[Slot], log: TableLog, logs: Logs) -> Mapping[
         for source, held in slot.held.items():
             if slot.is_lost or held.table != log.id:
                 continue
-            if _lag(slot.name, source, held, logs, datetime.now(UTC)).lost:
+            if _lag(slot.name, source, held, catalog, datetime.now(UTC)).lost:
                 continue
             since = out_of_use_since(log, held.version, log.version)
             if since is not None:

@@ -186,12 +186,12 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
         try:
             if not compared or source.log.has_feed or state_of(name, source.log) is not None:
                 continue
-            table = DeltaTable(place, storage_options=dict(job.storage_options or {}))
+            table = DeltaTable(place, storage_options=dict(source.log.storage_options or {}))
             # Another refresh may have turned it on already.
             if (table.metadata().configuration.get(PROPERTY) or "").lower() == "true":
                 continue
             if commits_safely(inputs.spark, place):
-                own = f"delta.{spark_name(place)}"
+                own = source.log.name_in_spark or f"delta.{spark_name(place)}"
                 inputs.spark.sql(f"ALTER TABLE {own} SET TBLPROPERTIES ({PROPERTY} = true)")
             else:
                 table.alter.set_table_properties({PROPERTY: "true"})

@@ -12,7 +12,7 @@ from dagster_streamtables.compiler import Plan, Text, View, asks_for_time
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.delta.data_files import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.errors.table_errors import MissingSource
+from dagster_streamtables.runtime.errors.table_errors import MissingSource, stream_table_in_catalog
 from dagster_streamtables.runtime.model.costs import Costs, Effort
 from dagster_streamtables.runtime.model.definition import (
     CHANGED_AT_TYPE,
@@ -264,7 +264,9 @@ def prepare(
 def _prepare_job(
     table: StreamTable, catalog: TableCatalog, *, full: bool, until: Until | None
 ) -> Job:
-    location = catalog.names.location(table.name)
+    location = catalog.names.own_location(table.name)
+    if catalog.names.catalogs.has(table.name):
+        raise stream_table_in_catalog(table.name)
     stored = catalog.table_at(location)
     last = stored.state if stored is not None else None
     same = last is not None and set(last.frontier) == set(table.sources)
@@ -341,7 +343,9 @@ def _newest(
     read: dict[str, TableLog] = {}  # two names of one table are read at one version
     found: dict[str, TableLog] = {}
     for name in sources:
-        place = catalog.names.location(name)
+        place = catalog.names.find(name)
+        if place is None:
+            raise catalog.missing(name)
         if place not in read:
             read[place] = catalog.source(name, until.get(name), consumed.get(name, 0))
         found[name] = read[place]

@@ -55,6 +55,11 @@ class Variables:
     """The local server stops after this many minutes without use."""
     STREAMTABLES_IVY_SETTINGS: str = ""
     """An Ivy settings file, for a mirror of Maven Central."""
+    STREAMTABLES_CATALOGS: str = ""
+    """The catalogs of commands that are given a root, as for the resource:
+    `main=https://catalog.internal,sales=spark`."""
+    STREAMTABLES_CATALOG_TOKEN: str = ""
+    """The bearer token for Unity Catalog, of the same commands."""
     STREAMTABLES_CLASS_ARCHIVE: bool = True
     """Whether the local server keeps an archive of Java's classes in its folder, 210 MB, which
     makes later starts quicker."""

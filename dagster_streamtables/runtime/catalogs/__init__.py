@@ -1,0 +1,1 @@
+"""Tables that a catalog names: Unity Catalog, or any catalog of the Spark session."""

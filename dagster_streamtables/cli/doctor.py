@@ -66,7 +66,8 @@ def doctor(
 
         def examine_one(name: str) -> Examination:
             said.update(f"Examining {name}")
-            return examine_table(lake.location(name), name, lake.storage_options)
+            place = lake.location(name)
+            return examine_table(place, name, lake.access.catalog.logs.options_at(place))
 
         found = Answers(names, examine_one)
     if as_json:

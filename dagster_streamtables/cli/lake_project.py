@@ -112,13 +112,13 @@ def open_project(*, root: str, tables: str, module: str, file: str) -> LakeProje
     if module or file:
         return _of_code_location(root, module, file)
     declared = tuple(read_folder(tables)) if tables else None
-    lake = open_lake(root)
-    return LakeProject(declared, lake, lambda: lake)
+    return LakeProject(declared, open_lake(root), lambda: open_lake(root, ask_spark=True))
 
 
-def open_lake(root: str) -> Lake:
+def open_lake(root: str, *, ask_spark: bool = False) -> Lake:
     """The lake below an existing root. It is never created: for a misspelled root, every command
-    would then report that there are no tables.
+    would then report that there are no tables. `ask_spark` as for `Lake`: of commands that use
+    Spark anyway.
 
     Raises:
         InvalidDefinition: No root is given.
@@ -129,7 +129,12 @@ def open_lake(root: str) -> Lake:
             "the root of the tables is not given", fix="give --root, or set STREAMTABLES_ROOT"
         )
     require_root(root)
-    return Lake(root, catalogs=_catalogs(), catalog_token=variable("STREAMTABLES_CATALOG_TOKEN"))
+    return Lake(
+        root,
+        catalogs=_catalogs(),
+        catalog_token=variable("STREAMTABLES_CATALOG_TOKEN"),
+        ask_spark=ask_spark,
+    )
 
 
 def _catalogs() -> dict[str, str]:
@@ -165,8 +170,7 @@ def _of_code_location(root: str, module: str, file: str) -> LakeProject:
 
     found = load_code_location(module=module, file=file)
     if root:
-        lake = open_lake(root)
-        return LakeProject(found.tables, lake, lambda: lake)
+        return LakeProject(found.tables, open_lake(root), lambda: open_lake(root, ask_spark=True))
     return LakeProject(found.tables, found.resource.logs(), found.resource.lake)
 
 

@@ -76,7 +76,7 @@ MaxRows = Annotated[
 
 
 def open_replications(root: str) -> Replications:
-    return Replications(open_lake(root))
+    return Replications(open_lake(root, ask_spark=True))
 
 
 @replications.command()

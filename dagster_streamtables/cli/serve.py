@@ -75,7 +75,9 @@ def serve(
             "no relation to serve is given", fix="name a table, as in --relation mart.revenue"
         )
     limits = Limits(max_connections, max_rows_per_second or None, max_seconds_unread)
-    offer = ServerConfig(open_lake(root), relations, allow_queries, token, hosts_of(host), limits)
+    offer = ServerConfig(
+        open_lake(root, ask_spark=True), relations, allow_queries, token, hosts_of(host), limits
+    )
     about = "" if token is None else "?token=…"
     address = f"[{host}]" if ":" in host else host
     err.print(f"Serving http://{address}:{port}/{about}")

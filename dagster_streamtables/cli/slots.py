@@ -87,7 +87,7 @@ def create(
 ) -> None:
     """Hold what a reader will need that subscribes later."""
     given = relation_of(relation, query)
-    lake = open_lake(root)
+    lake = open_lake(root, ask_spark=True)
     request = SubscriptionRequest(lake, given, dialect, session_timezone, recompute, clock)
     made = new_slot(
         lake.slots, name, request.start_new(snapshot=not no_snapshot),
@@ -123,7 +123,7 @@ def move(
 
     A query is read in the dialect and the zone that it was created with.
     """
-    lake = open_lake(root)
+    lake = open_lake(root, ask_spark=True)
     slot = lake.slots.read(name)
     request = SubscriptionRequest(
         lake, slot.relation, dialect, session_timezone, recompute, slot.clock

@@ -130,7 +130,7 @@ def subscribe(
         stream: StreamWriter | None = None
         try:
             sub = subscribed(
-                open_lake(root),
+                open_lake(root, ask_spark=True),
                 relation,
                 as_of=AtLeast(bound(at_least, "as_of")) if at_least else as_of or None,
                 up_to=up_to or None,

@@ -281,7 +281,7 @@ class DeclarationSource:
         from dagster_streamtables.worker.reload import Reload
 
         def load() -> Workload:
-            return of_folder(self.folder, open_lake(self.root))
+            return of_folder(self.folder, open_lake(self.root, ask_spark=True))
 
         first = load()
         return Reload(first, load, [Path(self.folder)], beside=Registry(first.logs).stamps)

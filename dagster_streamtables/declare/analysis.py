@@ -23,6 +23,7 @@ from dagster_streamtables.declare.schedule import (
 )
 from dagster_streamtables.declare.sql_files import BrokenTable, Declared
 from dagster_streamtables.errors import (
+    EnvironmentProblem,
     InvalidDefinition,
     QueryPosition,
     SourceProblem,
@@ -267,7 +268,7 @@ def _plan(found: dict[str, TableAnalysis], order: Sequence[str], lake: Lake) -> 
                 spelled = with_exact_names(table, lake.exact_name)
                 found[name] = replace(found[name], declared=spelled, sources=spelled.sources)
             found[name] = replace(found[name], plan=plan)
-        except SourceProblem as error:
+        except (SourceProblem, EnvironmentProblem) as error:
             found[name] = replace(found[name], doubt=error.about(name))
         except StreamTablesError as error:
             in_full = isinstance(error, UnsupportedQuery) and table.mode is not Mode.DIFFERENTIAL

@@ -59,8 +59,8 @@ class Dropping:
         return found
 
     def _look(self, name: str, even_if_read: bool) -> DropResult:
-        location = self.catalog.names.location(name)
-        log = self.catalog.newest(name)
+        location = self.catalog.names.own_location(name)
+        log = self.catalog.own(name)
         if log is None:
             if not self._has_control(name):
                 raise self.catalog.missing(name)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +33,7 @@ from dagster_streamtables.runtime.delta.table_schema import spark_name
 from dagster_streamtables.runtime.drop import Dropping, DropResult
 from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
+from dagster_streamtables.runtime.errors.table_errors import name_of_catalog
 from dagster_streamtables.runtime.model.definition import (
     Explanation,
     refuse_without_columns,
@@ -65,6 +66,22 @@ if TYPE_CHECKING:
 
 _LOOKUP = "catalogs"
 """The owner of the session that looks up tables of catalogs."""
+
+
+_Items = tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=64)
+def _known_catalogs(
+    root: str, storage_options: _Items, catalogs: _Items, token: str
+) -> ExternalCatalogs:
+    """Catalogs without Spark, shared by the lakes of a root: a sensor opens one a tick."""
+    memory = CatalogMemory(root, dict(storage_options))
+    return ExternalCatalogs(dict(catalogs), root=root, token=token, memory=memory)
+
+
+def _items(options: Mapping[str, str] | None) -> _Items:
+    return tuple(sorted((options or {}).items()))
 
 
 class Lake:
@@ -117,11 +134,18 @@ class Lake:
         text = str(root)
         self.root = text if is_remote(text) else str(Path(text).expanduser().absolute())
         self.storage_options = storage_options
-        self._catalogs = ExternalCatalogs(
-            catalogs,
-            token=catalog_token,
-            session=(lambda: self.access.session(_LOOKUP).spark) if ask_spark else None,
-            memory=CatalogMemory(self.root, storage_options),
+        self._catalogs = (
+            ExternalCatalogs(
+                catalogs,
+                root=self.root,
+                token=catalog_token,
+                session=lambda: self.access.session(_LOOKUP).spark,
+                memory=CatalogMemory(self.root, storage_options),
+            )
+            if ask_spark
+            else _known_catalogs(
+                self.root, _items(storage_options), _items(catalogs), catalog_token
+            )
         )
         self._catalog = TableCatalog(
             TableNames(self.root, self._catalogs), Logs(storage_options, self._catalogs)
@@ -312,6 +336,8 @@ class Lake:
             InvalidDefinition: The query cannot be maintained, or names what does not exist.
             MissingSource: The columns of a source are not known.
         """
+        if self._catalogs.has(table.name):
+            raise name_of_catalog(table.name)
         table = with_views(table, self._views)
         columns: dict[str, Mapping[str, str]] = {}
         known: dict[str, Mapping[str, str]] = {}

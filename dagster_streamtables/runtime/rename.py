@@ -134,7 +134,7 @@ class Renaming:
 
     def _rename_source_of(self, reader: str) -> None:
         """Commit a state of a reader in which its source has the new name."""
-        stored = self.catalog.table_at(self.catalog.names.location(reader))
+        stored = self.catalog.table_at(self.catalog.names.own_location(reader))
         last = stored.refreshed if stored is not None else None
         if last is None or self.old not in last.state.sources:  # it reads the table by its path
             return
@@ -222,7 +222,7 @@ class Renaming:
         if is_remote(self.catalog.names.root):
             raise RefusedOperation(
                 f'"{self.old}" cannot be renamed: it is in an object store',
-                where=self.catalog.names.location(self.old),
+                where=self.catalog.names.own_location(self.old),
                 why="a store cannot rename a folder in one step, and readers would meet half a "
                 "table",
                 fix=f"declare it under its stored name (-- name: {self.old}, in a .sql file), or "
@@ -242,9 +242,9 @@ class Renaming:
                 why="its next refresh would create it again",
                 fix=f"rename its declaration to {self.new} first",
             )
-        place = self.catalog.names.location
+        place = self.catalog.names.own_location(self.old)
         for each in self.tables.values():
-            if any(place(source) == place(self.old) for source in each.sources):
+            if any(self.catalog.leads_to(source, place) for source in each.sources):
                 raise RefusedOperation(
                     f'the declaration of "{each.name}" still reads "{self.old}"',
                     where=each.file or "",

@@ -5,6 +5,7 @@ A metastore of Derby belongs to one process, and so does a classic session: test
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ QUERY = "SELECT customer, SUM(amount) AS total FROM sales.orders GROUP BY custom
 
 
 def session(folder: Path) -> SparkSession:
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # of the tests that started this process
     builder = SparkSession.builder.master("local[1]").enableHiveSupport()
     for name, value in (delta_settings() | SMALL).items():
         builder = builder.config(name, value)

@@ -3,6 +3,7 @@ answers that its documentation shows."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -17,7 +18,9 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable, subscribe
+from dagster_streamtables.declare.analysis import analyze_tables
 from dagster_streamtables.errors import (
+    ConflictingCommit,
     EnvironmentProblem,
     InvalidDefinition,
     LostStore,
@@ -126,6 +129,7 @@ def test_a_table_is_known_without_spark_after_it_was_resolved(
         raise AssertionError("Spark was asked")
 
     monkeypatch.setattr(SessionCatalog, "find", refuse)
+    monkeypatch.setattr(external_catalogs, "_RECALLED", -1.0)
     for lake in (opened(ask_spark=False), opened()):
         assert lake.version(name) == 2
         head = lake.latest_versions().head(name)
@@ -204,8 +208,12 @@ def test_a_stream_table_is_registered(
         spark.sql(f"CREATE TABLE {mart}.totals (x INT) USING delta").collect()
         with pytest.raises(RefusedOperation, match="has another table"):
             lake.register(table, "spark_catalog")
-        done = lake.refresh(table, full=True)
-        assert done.action is Action.FULL
+        changed = StreamTable(table.name, query.replace("total", "all_of_it"))
+        done = lake.refresh(changed)
+        assert done.action is Action.REINITIALIZE
+        assert (
+            "; it could not be registered in spark_catalog: the catalog has another" in done.reason
+        )
     finally:
         spark.sql(f"DROP SCHEMA {mart} CASCADE").collect()
 
@@ -264,14 +272,20 @@ def test_spark_reads_a_table_by_its_name(
         catalogs={"spark_catalog": unity.address},
         catalog_token=TOKEN,
     )
-    log = lake.access.catalog.newest(name)
-    assert log is not None
-    assert log.snapshot.table.name_in_spark == ".".join(f"`{p}`" for p in name.split("."))
     table = StreamTable("t", f"SELECT customer, amount FROM {name} WHERE amount > 10")
     lake.refresh(table)
     spark.sql(f"INSERT INTO {name} VALUES (5, 'a', 50)").collect()
     assert lake.refresh(table).action is Action.DIFFERENTIAL
     assert rows_in(lake, "t") == rows_of(spark, table.query)
+    # Another table by that name, elsewhere, of which the catalog will tell later: no rows of it.
+    spark.sql(f"INSERT INTO {name} VALUES (6, 'a', 60)").collect()
+    write_deltalake(tmp_path / "moved", pa.table({"customer": ["m"] * 3, "amount": [70, 71, 72]}))
+    spark.sql(f"DROP TABLE {name}").collect()
+    spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{tmp_path}/moved'").collect()
+    before = rows_in(lake, "t")
+    with pytest.raises((ConflictingCommit, SourceProblem)):
+        lake.refresh(table)
+    assert rows_in(lake, "t") == before
 
 
 MANAGED = {"properties": {"delta.feature.catalogManaged": "supported"}}
@@ -393,6 +407,133 @@ def test_what_a_catalog_knows_is_asked_again_after_a_minute(
     assert lake.version("main.shop.later") is None
     monkeypatch.setattr(external_catalogs, "_ABSENT", -1.0)
     assert lake.version("main.shop.later") == 0
+
+
+def test_a_catalog_that_fails_is_not_asked_for_each_table(
+    of_unity: partial[Lake], unity: CatalogServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, unity.status = of_unity(), 503
+    for number in range(5):
+        with pytest.raises(LostStore):
+            lake.version(f"main.shop.t{number}")
+    assert len(unity.asked) == 1
+    monkeypatch.setattr(external_catalogs, "_FAILED", -1.0)
+    with pytest.raises(LostStore):
+        of_unity().version("main.shop.t")
+    unity.status = 200
+    monkeypatch.setattr(lake.access.catalog.names.catalogs, "_failures", {})
+    assert lake.version("main.shop.orders") == 0
+
+
+def test_lakes_without_spark_share_the_answers(
+    of_unity: partial[Lake], unity: CatalogServer
+) -> None:
+    """A sensor opens one at each tick."""
+    for _ in range(3):
+        assert of_unity(ask_spark=False).version("main.shop.orders") == 0
+    assert len(unity.asked) == 1
+
+
+@pytest.mark.parametrize("token", ["se\ncret", "se\xe9cret", "se\u2603cret"])
+def test_a_token_that_is_none_is_not_told(of_unity: partial[Lake], token: str) -> None:
+    with pytest.raises(InvalidDefinition, match="is not a token") as refused:
+        of_unity(catalog_token=token)
+    assert token not in str(refused.value)
+
+
+def test_white_space_around_a_token_is_no_part_of_it(of_unity: partial[Lake]) -> None:
+    """As in a file of a secret."""
+    assert of_unity(catalog_token=f" {TOKEN}\n").version("main.shop.orders") == 0
+
+
+def test_a_catalog_that_fails_stops_no_other_work(
+    of_unity: partial[Lake], unity: CatalogServer, tmp_path: Path
+) -> None:
+    """A code location loads, and the tables below the root are listed, dropped and vacuumed."""
+    lake = of_unity(ask_spark=False)
+    write_deltalake(tmp_path / "lake/main/own", pa.table({"id": [1]}))
+    write_deltalake(tmp_path / "lake/public/people", pa.table({"id": [1]}))
+    unity.status = 503
+    reads = StreamTable("a", "SELECT id FROM main.shop.orders")
+    [first, other] = analyze_tables([reads, StreamTable("b", "SELECT id FROM people")], lake)
+    assert first.error is None and first.doubt is not None
+    assert other.plan is not None
+    assert lake.retention.stream_tables() == []
+    assert lake.retention.readers("b") == ()
+    assert lake.retention.needed_since("people") is None
+    assert lake.access.catalog.own("main.own") is not None
+
+
+def test_what_is_written_has_no_name_of_a_catalog(of_unity: partial[Lake]) -> None:
+    table = StreamTable("main.shop.mine", "SELECT id FROM main.shop.orders")
+    for refuse in (of_unity().plan, of_unity().refresh):
+        with pytest.raises(InvalidDefinition, match="belongs to a catalog"):
+            refuse(table)
+
+
+def test_vended_credentials_take_the_place_of_the_lakes(unity: CatalogServer) -> None:
+    catalogs = external_catalogs.ExternalCatalogs({"main": unity.address}, token=TOKEN, root="/l")
+    unity.add("main.t", "s3://bucket/t")
+    unity.add("main.own", "s3://bucket/own")
+    keys = {"access_key_id": "v", "secret_access_key": "v", "session_token": "v"}
+    unity.credentials = {"aws_temp_credentials": keys}
+    catalogs.find("main.t")
+    given = {
+        "aws_access_key_id": "r", "SECRET_ACCESS_KEY": "r", "token": "r", "AWS_REGION": "x",
+        "endpoint": "y", "azure_storage_account_key": "r", "account_name": "z",
+    }  # fmt: skip
+    assert catalogs.storage_options("s3://bucket/t", given) == {
+        "AWS_REGION": "x", "endpoint": "y", "account_name": "z",
+        **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"), "v"),
+    }  # fmt: skip
+    assert catalogs.storage_options("s3://bucket/other", given) is given
+
+
+def test_a_table_of_the_lake_is_not_read_as_a_catalogs(unity: CatalogServer) -> None:
+    """With credentials to read, the next refresh could not write it."""
+    catalogs = external_catalogs.ExternalCatalogs(
+        {"main": unity.address}, token=TOKEN, root="s3a://bucket/lake"
+    )
+    unity.add("main.mart.revenue", "s3://bucket/lake/mart/revenue")
+    unity.credentials = {"aws_temp_credentials": dict.fromkeys(("access_key_id",), "v")}
+    unity.credentials["aws_temp_credentials"] |= {"secret_access_key": "v", "session_token": "v"}
+    assert catalogs.find("main.mart.revenue") is not None
+    for place in ("s3://bucket/lake/mart/revenue", "s3a://bucket/lake/mart/revenue"):
+        assert catalogs.storage_options(place, None) is None
+        assert catalogs.name_in_spark(place) is None
+
+
+def test_a_table_that_was_made_again_elsewhere_is_found(
+    of_unity: partial[Lake],
+    unity: CatalogServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake, name = of_unity(), "main.shop.orders"
+    assert lake.version(name) == 0
+    shutil.rmtree(tmp_path / "orders")
+    write_deltalake(tmp_path / "again", pa.table({"other": [1]}))
+    unity.add(name, f"file://{tmp_path}/again")
+    assert lake.version(name) is None  # it was asked a moment ago
+    monkeypatch.setattr(external_catalogs, "_ABSENT", -1.0)
+    assert lake.columns(name) == {"other": "bigint"}
+
+
+def test_a_location_that_is_not_told_is_an_error(
+    of_unity: partial[Lake], unity: CatalogServer
+) -> None:
+    unity.tables["main.shop.orders"]["storage_location"] = None
+    with pytest.raises(SourceProblem, match="does not tell where"):
+        of_unity().version("main.shop.orders")
+
+
+def test_many_tries_for_a_table_that_is_not_there_suspend_nothing(
+    of_unity: partial[Lake], tmp_path: Path
+) -> None:
+    lake, table = of_unity(), StreamTable("t", "SELECT id FROM main.shop.later")
+    for _ in range(table.max_consecutive_errors + 1):
+        with pytest.raises(MissingSource, match="the catalog does not know"):
+            lake.refresh(table)
 
 
 def test_files_are_only_read(of_unity: partial[Lake], tmp_path: Path) -> None:

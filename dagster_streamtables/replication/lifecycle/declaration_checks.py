@@ -130,7 +130,7 @@ def require_no_circle(
     here, there = lake.access.catalog.names, TableNames(source.lake_root)
     states_of = cache(partial(_read_states, lake.storage_options if options is None else options))
     for name in sorted(published):
-        begin, end = there.location(name), here.location(replication.target(name))
+        begin, end = there.own_location(name), here.own_location(replication.target(name))
         if begin == end:
             raise InvalidDefinition(
                 f'replication "{replication.name}" has "{name}" as its own target',
@@ -179,8 +179,8 @@ def _links_to(table: str, root: str, states_of: _StatesOf) -> Iterator[_Link]:
         if source.lake_root is None:
             continue
         for published, progress in state.tables.items():
-            if names.location(progress.target) == table:
-                place = TableNames(source.lake_root).location(published)
+            if names.own_location(progress.target) == table:
+                place = TableNames(source.lake_root).own_location(published)
                 yield _Link(name, root, source.lake_root, place, source.origin)
 
 
@@ -239,4 +239,4 @@ def _targets(
         for name, each in state.tables.items()
         if each.state is not TableState.REMOVED and (not tables or name in tables)
     ]
-    return {names.location(each.target): each.target for each in found}
+    return {names.own_location(each.target): each.target for each in found}

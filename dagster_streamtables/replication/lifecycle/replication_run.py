@@ -42,6 +42,7 @@ from dagster_streamtables.replication.target.target_table import ReplicationTarg
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.table_locations import is_remote
 from dagster_streamtables.runtime.errors.slot_errors import LostSlot
+from dagster_streamtables.runtime.errors.table_errors import name_of_catalog
 from dagster_streamtables.runtime.lake import Lake
 
 Step = Callable[[str], None]
@@ -140,8 +141,11 @@ class Targets:
     def target(self, name: str) -> ReplicationTarget:
         """The target with the name of a table of the lake."""
         access = self.lake.access
+        names = access.catalog.names
+        if names.catalogs.has(name):
+            raise name_of_catalog(name)
         return ReplicationTarget(
-            self.lake.location(name),
+            names.own_location(name),
             self.id,
             self.origin,
             self.lake.storage_options,
@@ -169,7 +173,7 @@ class Targets:
         if why := _loss_reason(progress, log, at):
             raise TargetProblem(
                 f'the target "{progress.target}" is not the table that was written',
-                where=self.lake.location(progress.target),
+                where=self.lake.access.catalog.names.own_location(progress.target),
                 why=why,
                 fix="copy the table again, which replaces its rows: "
                 f"{command('copy', self.name, table)}; or put back the target as it was",

@@ -14,6 +14,9 @@ _MANAGED = re.compile(r"(delta\.feature\.)?catalog(Managed|Owned(-preview)?)")
 """The table feature whose commits the catalog arbitrates, also by its name of a preview."""
 _STORES = ("s3", "s3a", "gs", "abfs", "abfss", "az")
 
+SPARE = 600.0
+"""Seconds before their end at which credentials are replaced: a refresh may take as long."""
+
 
 @dataclass(frozen=True)
 class ExternalTable:
@@ -34,6 +37,9 @@ class ExternalCatalog(Protocol):
 
     lifetime: float
     """Seconds until a table is asked for again."""
+
+    by_name: bool
+    """Whether Spark reads its tables by their names, since it may refuse their paths."""
 
     @property
     def can_be_asked(self) -> bool:

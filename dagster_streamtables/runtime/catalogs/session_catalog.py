@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.errors import EnvironmentProblem, RefusedOperation
 from dagster_streamtables.runtime.catalogs.external_table import (
     ExternalTable,
     location_of,
@@ -21,7 +21,8 @@ from dagster_streamtables.runtime.catalogs.external_table import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
+_MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
+_NO_CATALOG = "REQUIRES_SINGLE_PART_NAMESPACE"
 _VIEW = "EXPECT_TABLE_NOT_VIEW"
 
 
@@ -29,6 +30,7 @@ class SessionCatalog:
     """Asked by a statement of Spark, so its answers are worth keeping."""
 
     lifetime = 3600.0
+    by_name = False
 
     def __init__(self, session: Callable[[], SparkSession] | None) -> None:
         """Args: session: Returns a session; None if Spark must not be asked."""
@@ -50,7 +52,14 @@ class SessionCatalog:
                 require_readable(name, format="", kind="VIEW", features=())
             if condition in _MISSING:
                 return None
-            raise
+            if condition != _NO_CATALOG:
+                raise
+            raise EnvironmentProblem(
+                f'the Spark session has no catalog for "{name}"',
+                why=f"{condition}: it takes the first part of the name for a schema",
+                fix="start Spark with the catalog (spark.sql.catalog.…), or give its real address "
+                "in catalogs",
+            ) from error
         require_readable(
             name, format=said["format"], kind="TABLE", features=said["tableFeatures"] or ()
         )

@@ -11,8 +11,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dagster_streamtables.errors import EnvironmentProblem, LostStore
+from dagster_streamtables.errors import (
+    EnvironmentProblem,
+    InvalidDefinition,
+    LostStore,
+    SourceProblem,
+)
 from dagster_streamtables.runtime.catalogs.external_table import (
+    SPARE,
     ExternalTable,
     location_of,
     require_readable,
@@ -23,20 +29,33 @@ if TYPE_CHECKING:
 
 _API = "api/2.1/unity-catalog"
 _SECONDS = 30.0
-_SPARE = 600.0
-"""Seconds before their end at which credentials are replaced: a refresh may take as long."""
 
 
 class UnityCatalog:
     """The tables below the root of one server."""
 
     lifetime = 600.0
+    by_name = True
     can_be_asked = True
 
     def __init__(self, address: str, token: str = "") -> None:
-        """Args: address: The URL of the server. token: A bearer token; empty for none."""
+        """
+        Args:
+            address: The URL of the server.
+            token: A bearer token; empty for none. White space around it is not part of it.
+
+        Raises:
+            InvalidDefinition: The token has characters that no token has.
+        """
         self._address = address.rstrip("/")
-        self._token = token
+        self._token = token.strip()
+        if not (self._token.isascii() and (self._token.isprintable() or not self._token)):
+            raise InvalidDefinition(
+                "the token of the catalog is not a token",
+                where=self._address,
+                why="it has characters other than printable ASCII",
+                fix="give catalog_token as the catalog issued it",
+            )
 
     def find(self, name: str, known: ExternalTable | None) -> ExternalTable | None:
         found = self._ask("GET", f"tables/{quote(name, safe='.')}")
@@ -49,11 +68,17 @@ class UnityCatalog:
             kind=str(found.get("table_type") or ""),
             features=[key for key, value in properties.items() if value == "supported"],
         )
+        if not found.get("storage_location"):
+            raise SourceProblem(
+                f'the catalog does not tell where the table "{name}" is',
+                where=self._address,
+                fix="read it by its path, or ask the owner of the catalog for the right to read it "
+                "from outside",
+            )
         table, place = str(found["table_id"]), location_of(name, str(found["storage_location"]))
         if place.startswith("/"):
             return ExternalTable(place, table)
-        same = known is not None and (known.id, known.location) == (table, place)
-        if same and (known.expires is None or known.expires > time.time() + _SPARE):
+        if known is not None and (known.id, known.location) == (table, place) and _lasts(known):
             return known
         vended = self._ask(
             "POST", "temporary-table-credentials", {"table_id": table, "operation": "READ"}
@@ -73,7 +98,7 @@ class UnityCatalog:
             _require_answer(where, answer)
             said = answer.json()
             return said if answer.ok else None
-        except requests.exceptions.JSONDecodeError as error:
+        except (requests.exceptions.JSONDecodeError, ValueError) as error:
             raise EnvironmentProblem(
                 "what answers at the address of a catalog is no Unity Catalog",
                 where=where,
@@ -108,6 +133,11 @@ def _silent(where: str, why: str) -> LostStore:
         why=why,
         fix="refresh again once it does, or correct its address; the table is unchanged",
     )
+
+
+def _lasts(known: ExternalTable) -> bool:
+    """Whether its credentials are not to be replaced yet."""
+    return known.expires is None or known.expires > time.time() + SPARE
 
 
 def _storage_options(vended: Mapping[str, Any]) -> tuple[dict[str, str], float | None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Plan, Text
@@ -215,8 +215,11 @@ class Checks:
 
     def _snapshot(self, name: str, seen: SourceState) -> Snapshot:
         """The version of a source that a stream table read last."""
-        location = self._catalog.names.location(name)
-        snapshot, log = seen.snapshot(location), self._catalog.newest(name)
+        log = self._catalog.newest(name)
+        snapshot = seen.snapshot(self._catalog.names.location(name))
+        if log is not None:
+            table = replace(snapshot.table, name_in_spark=log.name_in_spark)
+            snapshot = replace(snapshot, table=table)
         if log is not None and log.commit_at(seen.version) not in (None, seen.commit):
             raise SourceProblem(
                 f'"{name}" no longer has the version {seen.version} that the table reflects',
@@ -227,7 +230,7 @@ class Checks:
         return snapshot
 
     def _read_table(self, table: StreamTable) -> TableWithState:
-        stored = self._catalog.table_at(self._catalog.names.location(table.name))
+        stored = self._catalog.table_at(self._catalog.names.own_location(table.name))
         if stored is None or stored.refreshed is None:
             raise MissingSource("has never been refreshed", fix="refresh it once").about(table.name)
         return stored.refreshed

@@ -32,6 +32,7 @@ from dagster_streamtables.runtime.delta.data_files import (
 from dagster_streamtables.runtime.delta.delta_log import TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange
 from dagster_streamtables.runtime.delta.table_schema import has_variants, spark_name
+from dagster_streamtables.runtime.errors.table_errors import replaced_in_catalog
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def _feed_in_spark(
         .option("startingVersion", change.before + 1)
         .option("endingVersion", change.after)
     )
-    feed = _read(reader, log.snapshot.table)
+    feed = _read(spark, reader, log.snapshot.table)
     weight = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
     return feed.selectExpr(*map(spark_name, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
 
@@ -258,15 +259,25 @@ def _rows_of_files(
 
 def at_version(spark: SparkSession, table: TableIdentity, version: int) -> DataFrame:
     """The rows of a Delta table at a version; the DataFrame keeps its snapshot."""
-    return _read(spark.read.format("delta").option("versionAsOf", version), table)
+    return _read(spark, spark.read.format("delta").option("versionAsOf", version), table)
 
 
-def _read(reader: DataFrameReader, table: TableIdentity) -> DataFrame:
-    """The rows of a table; by its name if a catalog has it, which may refuse its path.
+def _read(spark: SparkSession, reader: DataFrameReader, table: TableIdentity) -> DataFrame:
+    """The rows of a table; by its name where its catalog refuses its path.
 
     Spark caches logs by path and by the options that begin with ``fs.``, so the id among the
     options distinguishes a table that was dropped and recreated.
+
+    Raises:
+        ConflictingCommit: The catalog has another table of the name since it was asked.
     """
     reader = reader.option("fs.streamtables.table", table.id)
     name = table.name_in_spark
-    return reader.load(table.location) if name is None else reader.table(name)
+    if name is None:
+        return reader.load(table.location)
+    rows = reader.table(name)
+    _ = rows.columns  # from here on, it is the table that Spark found
+    [said] = spark.sql(f"DESCRIBE DETAIL {name}").collect()
+    if said["id"] != table.id:
+        raise replaced_in_catalog(name)
+    return rows

@@ -57,7 +57,7 @@ class Logs:
     def _kept_log(self, location: str) -> TableLog | None:
         """The last known log of a table; None if it is not part of the table's history any more."""
         kept, identity = self._kept.get(location, (None, None))
-        if kept is not None and kept.storage_options != self._options(location):
+        if kept is not None and kept.storage_options != self.options_at(location):
             return None  # the credentials were replaced
         successor = None if kept is None else kept.successor
         if successor is not None:
@@ -67,7 +67,7 @@ class Logs:
 
     def _open(self, location: str, before: TableLog | None) -> TableLog | None:
         """The newest version of a table. In an object store it goes on from an earlier one."""
-        options = self._options(location)
+        options = self.options_at(location)
         table = None if before is None else before.move_handle()
         try:
             table = table or DeltaTable(location, storage_options=dict(options or {}) or None)
@@ -79,14 +79,14 @@ class Logs:
         name = self._catalogs.name_in_spark(location)
         return TableLog(location, table, options, name, _handles=handles)
 
-    def _options(self, location: str) -> Mapping[str, str] | None:
-        vended = self._catalogs.storage_options(location)
-        return {**(self.storage_options or {}), **vended} if vended else self.storage_options
+    def options_at(self, location: str) -> Mapping[str, str] | None:
+        """The options by which delta-rs reads a table."""
+        return self._catalogs.storage_options(location, self.storage_options)
 
     def at(self, location: str, version: int) -> TableLog | None:
         """The table at a version; None if its log no longer has it."""
         name = self._catalogs.name_in_spark(location)
-        return log_at(location, version, self._options(location), name)
+        return log_at(location, version, self.options_at(location), name)
 
     def until(self, log: TableLog, moment: float, floor: int) -> TableLog:
         """The table as of a time in seconds since 1970, but not before the version `floor`.

@@ -54,6 +54,7 @@ from dagster_streamtables.runtime.errors.spark_errors import row_problem, statem
 from dagster_streamtables.runtime.errors.table_errors import (
     NOT_UTF8,
     LostHistory,
+    NotInCatalog,
     lost_file,
     lost_race,
     no_utf8,
@@ -220,5 +221,5 @@ def is_lasting(error: Exception) -> bool:
     """Whether it recurs until a person fixes it. What the machine lacks is neither lasting nor
     passing: the table is not to blame."""
     if isinstance(error, StreamTablesError):
-        return isinstance(error, _LASTING)
+        return isinstance(error, _LASTING) and not isinstance(error, NotInCatalog)
     return not may_pass(error)

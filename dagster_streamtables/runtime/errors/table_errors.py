@@ -24,6 +24,11 @@ class MissingSource(SourceProblem):
     """A table that a query reads does not exist, or is not a Delta table."""
 
 
+class NotInCatalog(MissingSource):
+    """The catalog of a name does not know the table: whether it does now is only found out by
+    trying, so such errors in a row suspend no stream table."""
+
+
 def missing(
     name: str, location: str, *, where: QueryPosition | str = "", near: Sequence[str] = ()
 ) -> MissingSource:
@@ -42,9 +47,9 @@ def missing(
     )
 
 
-def not_in_catalog(name: str, *, where: QueryPosition | str = "") -> MissingSource:
+def not_in_catalog(name: str, *, where: QueryPosition | str = "") -> NotInCatalog:
     """The error of a name that its catalog does not know."""
-    return MissingSource(
+    return NotInCatalog(
         f'the catalog does not know the table "{name}"',
         where=where,
         why="it does not exist there, may not be seen, or Spark was not asked yet",
@@ -64,11 +69,20 @@ def in_root_and_catalog(name: str, place: str) -> InvalidDefinition:
     )
 
 
-def stream_table_in_catalog(name: str) -> InvalidDefinition:
-    """The error of a stream table whose name belongs to a catalog."""
+def replaced_in_catalog(name: str) -> ConflictingCommit:
+    """The error of a table that was dropped and created again, elsewhere, a short time ago."""
+    return ConflictingCommit(
+        f"the catalog has another table {name} now",
+        why="it was replaced after the catalog was asked where it is",
+        fix="refresh again in ten minutes, when the catalog is asked again; the table is unchanged",
+    )
+
+
+def name_of_catalog(name: str) -> InvalidDefinition:
+    """The error of a table to write whose name belongs to a catalog."""
     return InvalidDefinition(
         f'the name "{name}" belongs to a catalog',
-        why="a stream table is stored below the root, and a catalog chooses its own places",
+        why="tables are written below the root, and a catalog chooses its own places",
         fix="give it a name of another schema, and register it in the catalog",
     )
 

@@ -8,10 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dagster_streamtables.compiler import View, over_another, respell_tables, same_but_case
-from dagster_streamtables.errors import DamagedTable, StreamTablesError
+from dagster_streamtables.errors import (
+    DamagedTable,
+    EnvironmentProblem,
+    SourceProblem,
+    StreamTablesError,
+)
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.logs import Logs
-from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote
+from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote, same_location
 from dagster_streamtables.runtime.errors.table_errors import (
     MissingSource,
     in_root_and_catalog,
@@ -49,16 +54,29 @@ class TableCatalog:
             return None
         if place not in self._sole and self.names.catalogs.has(name):
             own = self.names.own_location(name)
-            if own != place and self.logs.newest(own) is not None:
+            if not same_location(own, place) and self.logs.newest(own) is not None:
                 raise in_root_and_catalog(name, own)
             self._sole.add(place)
-        return self.logs.newest(place)
+        log = self.logs.newest(place)
+        if log is None and self.names.catalogs.has(name) and self.names.catalogs.forget(name):
+            return self.newest(name)  # it may have been created again elsewhere
+        return log
 
     def newest_at(self, name: str, location: str) -> TableLog | None:
         """The table at a location where a name led once, also if the name leads elsewhere now."""
         with suppress(StreamTablesError):  # asked for the credentials that a catalog may vend
             self.names.find(name)
         return self.logs.newest(location)
+
+    def own(self, name: str) -> TableLog | None:
+        """The table below the root whose folder has the name; `TableNames.tables` lists them."""
+        return self.logs.newest(self.names.own_location(name))
+
+    def leads_to(self, name: str, location: str) -> bool:
+        """Whether a name is that of the table at a location; not if its catalog does not answer."""
+        with suppress(SourceProblem, EnvironmentProblem):
+            return same_location(self.names.find(name) or "", location)
+        return False
 
     def existing(self, name: str) -> TableLog:
         """
@@ -104,7 +122,7 @@ class TableCatalog:
 
     def pending(self, table: StreamTable) -> tuple[str, ...]:
         """What the next refresh of a stream table has to do, each a clause; empty if nothing."""
-        stored = self.table_at(self.names.location(table.name))
+        stored = self.table_at(self.names.own_location(table.name))
         last = stored.refreshed if stored is not None else None
         if stored is None or last is None:
             return refresh_work(None, table.meaning, {}).reasons
@@ -128,7 +146,7 @@ class TableCatalog:
             return None
         for name in self.names.tables():
             with suppress(DamagedTable):
-                log = self.newest(name)
+                log = self.own(name)
                 if log is not None and log.id == table:
                     return name
         return None

@@ -169,8 +169,7 @@ class LatestVersions:
         return folder
 
     def _options(self, location: str) -> Mapping[str, str]:
-        vended = self._catalogs.storage_options(location)
-        return {**self._storage_options, **vended} if vended else self._storage_options
+        return self._catalogs.storage_options(location, self._storage_options) or {}
 
 
 def answers(

@@ -281,17 +281,17 @@ def orphans(
     stored = {each.table for each in statuses if each.populated or each.unreadable}
     known = (each.table if isinstance(each, TableDeclaration) else each for each in declared)
     free = [each for each in known if each is not None and each.name not in stored]
-    location = monitor.catalog.names.location
     found: list[Orphan] = []
     for status in statuses:
         if not (status.status is Condition.ORPHANED or (status.unreadable and not status.declared)):
             continue
-        name, at, place = status.table, status.refreshed_at, location(status.table)
+        name, at = status.table, status.refreshed_at
+        place = monitor.catalog.names.own_location(name)
         alike = () if status.unreadable else tables_with_query(monitor.catalog, name, free)
         readers = (
             each.table
             for each in statuses
-            if any(location(source.source) == place for source in each.sources)
+            if any(monitor.catalog.leads_to(source.source, place) for source in each.sources)
         )
         found.append(
             Orphan(
@@ -314,7 +314,7 @@ def tables_with_query(
 ) -> tuple[str, ...]:
     """The declared tables, given with their views, that have the query of a stored one: it may be
     renamed to one of them."""
-    stored = catalog.table_at(catalog.names.location(name))
+    stored = catalog.table_at(catalog.names.own_location(name))
     state = stored.state if stored is not None else None
     meaning = meaning_in(state.query) if state is not None else ""
     return tuple(each.name for each in tables if meaning and _meaning(each) == meaning)

@@ -93,17 +93,16 @@ class Retention:
         Raises:
             DamagedTable: A table cannot be read, so whether it reads this one is unknown.
         """
-        location = self._catalog.names.location
-        place = location(name)
+        place = self._catalog.names.own_location(name)
         return tuple(
             table
             for table in self.stream_tables()
-            if any(location(source) == place for source in self.sources(table))
+            if any(self._catalog.leads_to(source, place) for source in self.sources(table))
         )
 
     def slots_of(self, name: str) -> tuple[str, ...]:
         """The slots that follow a table, or hold a version of it, sorted."""
-        place = self._catalog.names.location(name)
+        place = self._catalog.names.own_location(name)
         return tuple(
             slot.name
             for slot in self._slots.all()
@@ -203,19 +202,18 @@ class Retention:
         return needs_of_slots(slots, log, self._catalog)
 
     def _needed_by_tables(self, log: TableLog) -> float | None:
-        location = self._catalog.names.location
         found = (
             health_of(table, name, seen, log)
             for table in self.stream_tables()
             for name, seen in self._source_states(table).items()
-            if location(name) == log.location
+            if seen.id == log.id
         )
         return _earliest(
             out_of_use_since(log, each.frontier, log.version) for each in found if not each.lost
         )
 
     def _state(self, name: str) -> StreamTableState | None:
-        log = self._catalog.newest(name)
+        log = self._catalog.own(name)
         return None if log is None else state_of(name, log)
 
     def _source_states(self, table: str) -> Mapping[str, SourceState]:

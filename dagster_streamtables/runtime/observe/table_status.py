@@ -215,7 +215,7 @@ class Statuses:
     def _table_status(self, name: str, expected: TableDeclaration | None) -> Status:
         table = expected.table if expected is not None else None
         control = self.controls.of(table) if table is not None else self.controls.read(name)
-        stored = self.catalog.table_at(self.catalog.names.location(name))
+        stored = self.catalog.table_at(self.catalog.names.own_location(name))
         last = stored.refreshed if stored is not None else None
         found = _base_status(name, expected, control, populated=last is not None)
         if stored is None or last is None:

@@ -12,7 +12,7 @@ from dagster_streamtables.compiler import Plan, Text, View, asks_for_time
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.delta.data_files import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.errors.table_errors import MissingSource, stream_table_in_catalog
+from dagster_streamtables.runtime.errors.table_errors import MissingSource, name_of_catalog
 from dagster_streamtables.runtime.model.costs import Costs, Effort
 from dagster_streamtables.runtime.model.definition import (
     CHANGED_AT_TYPE,
@@ -266,7 +266,7 @@ def _prepare_job(
 ) -> Job:
     location = catalog.names.own_location(table.name)
     if catalog.names.catalogs.has(table.name):
-        raise stream_table_in_catalog(table.name)
+        raise name_of_catalog(table.name)
     stored = catalog.table_at(location)
     last = stored.state if stored is not None else None
     same = last is not None and set(last.frontier) == set(table.sources)

@@ -28,9 +28,11 @@ from dagster_streamtables.errors import (
     SourceProblem,
 )
 from dagster_streamtables.runtime.catalogs import external_catalogs
+from dagster_streamtables.runtime.catalogs.external_table import ExternalTable
 from dagster_streamtables.runtime.catalogs.session_catalog import SessionCatalog
 from dagster_streamtables.runtime.catalogs.unity_catalog import UnityCatalog
 from dagster_streamtables.runtime.errors.table_errors import MissingSource
+from dagster_streamtables.runtime.storage.catalog_memory import CatalogMemory
 from named_rows import NamedRows
 from runtime.catalog_server import TOKEN, CatalogServer, catalog_server
 from runtime.delta import FEED
@@ -517,6 +519,17 @@ def test_a_table_that_was_made_again_elsewhere_is_found(
     assert lake.version(name) is None  # it was asked a moment ago
     monkeypatch.setattr(external_catalogs, "_ABSENT", -1.0)
     assert lake.columns(name) == {"other": "bigint"}
+
+
+def test_without_spark_a_table_that_is_gone_is_missing(tmp_path: Path) -> None:
+    memory = CatalogMemory(str(tmp_path / "lake"))
+    table = ExternalTable(f"{tmp_path}/gone", "an id")
+    memory.keep("sales.orders", external_catalogs.Answer(table, time.time() - 7200))
+    lake = Lake(tmp_path / "lake", catalogs={"sales": "spark"}, ask_spark=False)
+    assert lake.version("sales.orders") is None
+    latest = lake.latest_versions()
+    assert latest.head("sales.orders") is None
+    assert latest.is_unknown("sales.orders")  # so the sensor asks for a refresh, which asks Spark
 
 
 def test_a_location_that_is_not_told_is_an_error(

@@ -59,7 +59,8 @@ class TableCatalog:
             self._sole.add(place)
         log = self.logs.newest(place)
         if log is None and self.names.catalogs.has(name) and self.names.catalogs.forget(name):
-            return self.newest(name)  # it may have been created again elsewhere
+            place = self.names.find(name)  # it may have been created again elsewhere
+            return None if place is None else self.logs.newest(place)
         return log
 
     def newest_at(self, name: str, location: str) -> TableLog | None:

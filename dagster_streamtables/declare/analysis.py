@@ -115,7 +115,7 @@ class Problem:
     @property
     def fatal(self) -> bool:
         """Whether the definition must change. Otherwise a source does not fit the query now."""
-        return not isinstance(self.error, SourceProblem)
+        return not isinstance(self.error, (SourceProblem, EnvironmentProblem))
 
 
 def combine_errors(errors: Sequence[StreamTablesError]) -> StreamTablesError:

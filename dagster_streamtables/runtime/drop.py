@@ -51,7 +51,7 @@ class Dropping:
         found = self._look(name, even_if_read)
         if dry:
             return found
-        log = self.catalog.newest(name)
+        log = self.catalog.own(name)
         if log is not None:
             self._delete(log)
             self.catalog.logs.forget(found.location)

@@ -18,6 +18,7 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Action, Lake, StreamTable, subscribe
+from dagster_streamtables.declarations import find_problems
 from dagster_streamtables.declare.analysis import analyze_tables
 from dagster_streamtables.errors import (
     ConflictingCommit,
@@ -464,6 +465,51 @@ def test_a_catalog_that_fails_stops_no_other_work(
     assert lake.retention.readers("b") == ()
     assert lake.retention.needed_since("people") is None
     assert lake.access.catalog.own("main.own") is not None
+    assert [each.fatal for each in find_problems([reads], lake)] == [False]
+
+
+def test_one_table_that_is_refused_stops_no_other(
+    of_unity: partial[Lake], unity: CatalogServer
+) -> None:
+    unity.add("main.shop.google", "gs://bucket/t")
+    unity.credentials = {"gcp_oauth_token": {"oauth_token": "x"}}
+    lake = of_unity()
+    with pytest.raises(EnvironmentProblem, match="OAuth token"):
+        lake.version("main.shop.google")
+    assert lake.version("main.shop.orders") == 0
+
+
+def test_a_reader_by_the_name_of_a_catalog_is_known_when_that_is_silent(
+    spark: SparkSession, of_unity: partial[Lake], unity: CatalogServer
+) -> None:
+    """Otherwise its source could be dropped."""
+    lake = of_unity(spark=spark)
+    write_deltalake(lake.location("people"), pa.table({"id": [1]}))
+    lake.refresh(StreamTable("mart.a", "SELECT id FROM people"))
+    unity.add("main.mart.a", f"file://{lake.location('mart.a')}")
+    lake.refresh(StreamTable("mart.b", "SELECT id FROM main.mart.a"))
+    unity.status = 503
+    again = of_unity(ask_spark=False)
+    assert again.retention.readers("mart.a") == ("mart.b",)
+    with pytest.raises(RefusedOperation, match="is read by"):
+        again.drop("mart.a")
+
+
+def test_a_table_below_the_root_is_dropped_whatever_its_name(
+    spark: SparkSession, tmp_path: Path, unity: CatalogServer
+) -> None:
+    """It was there before the catalog."""
+    before = Lake(tmp_path / "lake", spark=spark)
+    write_deltalake(before.location("people"), pa.table({"id": [1]}))
+    before.refresh(StreamTable("main.x.t", "SELECT id FROM people"))
+    write_deltalake(tmp_path / "theirs", pa.table({"id": [1]}))
+    unity.add("main.x.t", f"file://{tmp_path}/theirs")
+    after = Lake(
+        tmp_path / "lake", catalogs={"main": unity.address}, catalog_token=TOKEN, ask_spark=False
+    )
+    assert after.drop("main.x.t").rows == 1
+    assert not Path(before.location("main.x.t")).exists()
+    assert after.version("main.x.t") == 0  # the catalog's
 
 
 def test_what_is_written_has_no_name_of_a_catalog(of_unity: partial[Lake]) -> None:
@@ -483,6 +529,7 @@ def test_vended_credentials_take_the_place_of_the_lakes(unity: CatalogServer) ->
     given = {
         "aws_access_key_id": "r", "SECRET_ACCESS_KEY": "r", "token": "r", "AWS_REGION": "x",
         "endpoint": "y", "azure_storage_account_key": "r", "account_name": "z",
+        "AWS_SKIP_SIGNATURE": "true", "bearer_token": "r",
     }  # fmt: skip
     assert catalogs.storage_options("s3://bucket/t", given) == {
         "AWS_REGION": "x", "endpoint": "y", "account_name": "z",

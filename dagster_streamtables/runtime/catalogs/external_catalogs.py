@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from dagster_streamtables.compiler import same_but_case
-from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
+from dagster_streamtables.errors import InvalidDefinition, LostStore
 from dagster_streamtables.runtime.catalogs.external_table import (
     SPARE,
     ExternalCatalog,
@@ -34,9 +34,10 @@ _FAILED = 15.0
 """Seconds for which the other tables of a catalog that failed are not asked for: each could take
 half a minute."""
 _CREDENTIALS = re.compile(
-    r"(aws_)?(access_key_id|secret_access_key|session_token|token|profile|role_arn)|"
+    r"(aws_)?(access_key_id|secret_access_key|session_token|token|profile|(iam_)?role_arn|"
+    r"skip_signature)|"
     r"((azure|azure_storage)_)?(account_key|access_key|master_key|sas_key|sas_token|token|"
-    r"client_id|client_secret|tenant_id|authority_id|use_azure_cli|federated_token_file)",
+    r"bearer_token|skip_signature|client_id|client_secret|tenant_id|authority_id|use_azure_cli|federated_token_file)",
     re.IGNORECASE,
 )
 """Options of delta-rs by which it would sign requests otherwise, in all their spellings."""
@@ -86,8 +87,8 @@ class ExternalCatalogs:
         """
         self._root = root
         self._memory = memory
-        self._failures: dict[ExternalCatalog, tuple[float, EnvironmentProblem]] = {}
-        """The last error of each catalog, and until when it counts."""
+        self._failures: dict[ExternalCatalog, tuple[float, LostStore]] = {}
+        """Of each catalog that did not answer, and until when it is not asked."""
         self._answers: dict[str, Answer] = {}
         self._recalled: dict[str, float] = {}
         self._names: dict[str, str] = {}
@@ -152,7 +153,7 @@ class ExternalCatalogs:
             raise failure.with_parts()
         try:
             answer = Answer(catalog.find(name, answer and answer.table), now)
-        except EnvironmentProblem as error:
+        except LostStore as error:
             self._failures[catalog] = time.time() + _FAILED, error
             raise
         if keeps is not None:

@@ -276,7 +276,6 @@ def _read(spark: SparkSession, reader: DataFrameReader, table: TableIdentity) ->
     if name is None:
         return reader.load(table.location)
     rows = reader.table(name)
-    _ = rows.columns  # from here on, it is the table that Spark found
     [said] = spark.sql(f"DESCRIBE DETAIL {name}").collect()
     if said["id"] != table.id:
         raise replaced_in_catalog(name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -93,11 +94,16 @@ class Retention:
         Raises:
             DamagedTable: A table cannot be read, so whether it reads this one is unknown.
         """
-        place = self._catalog.names.own_location(name)
+        place, log = self._catalog.names.own_location(name), None
+        with suppress(DamagedTable):  # by its id, it is found under any name
+            log = self._catalog.own(name)
         return tuple(
             table
             for table in self.stream_tables()
-            if any(self._catalog.leads_to(source, place) for source in self.sources(table))
+            if any(
+                (log is not None and seen.id == log.id) or self._catalog.leads_to(source, place)
+                for source, seen in self._source_states(table).items()
+            )
         )
 
     def slots_of(self, name: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from qa.object_store.azure import azure
 from qa.object_store.cases import cases
 from qa.object_store.competing import competing
 from qa.object_store.race import Race
@@ -21,7 +22,7 @@ from qa.object_store.spark import CONNECTOR_VARIABLE, LogStore
 from qa.object_store.store import AuditedStore, audited_store
 
 app = typer.Typer(
-    help="Commits to S3. Without a command: all parts, one after the other.",
+    help="Commits to S3. Without a command: all parts but `azure`, one after the other.",
     no_args_is_help=False,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -82,6 +83,15 @@ def requests_(statements: int = 20) -> None:
     """The requests of each commit of Spark, with both log stores."""
     with _store() as store:
         requests(store, statements)
+
+
+@app.command("azure")
+def azure_(commits: int = 200, windows: int = 10) -> None:
+    """What delta-rs does on Azurite, which npm installs; the end is 1 if something is wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = azure(Path(folder), commits, windows)
+    print(*wrong or ["nothing is wrong"], sep="\n")
+    raise typer.Exit(int(bool(wrong)))
 
 
 @app.command()

@@ -72,7 +72,7 @@ _Items = tuple[tuple[str, str], ...]
 
 
 @lru_cache(maxsize=64)
-def _known_catalogs(
+def _catalogs_without_spark(
     root: str, storage_options: _Items, catalogs: _Items, token: str
 ) -> ExternalCatalogs:
     """Catalogs without Spark, shared by the lakes of a root: a sensor opens one a tick."""
@@ -143,7 +143,7 @@ class Lake:
                 memory=CatalogMemory(self.root, storage_options),
             )
             if ask_spark
-            else _known_catalogs(
+            else _catalogs_without_spark(
                 self.root, _items(storage_options), _items(catalogs), catalog_token
             )
         )

@@ -14,6 +14,7 @@ from dagster_streamtables.runtime.catalogs.external_table import (
     SPARE,
     ExternalCatalog,
     ExternalTable,
+    comparable_location,
 )
 from dagster_streamtables.runtime.catalogs.session_catalog import SessionCatalog, name_in_spark
 from dagster_streamtables.runtime.catalogs.unity_catalog import UnityCatalog
@@ -210,5 +211,5 @@ def _is_old(answer: Answer, catalog: ExternalCatalog) -> bool:
 
 
 def _is_below(location: str, root: str) -> bool:
-    one, other = (re.sub("^s3a://", "s3://", each).rstrip("/") for each in (location, root))
-    return bool(root) and one.startswith(f"{other}/")
+    below = f"{comparable_location(root)}/"
+    return bool(root) and comparable_location(location).startswith(below)

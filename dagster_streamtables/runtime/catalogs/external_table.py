@@ -83,6 +83,15 @@ def location_of(name: str, uri: str) -> str:
     return uri.rstrip("/")
 
 
+def comparable_location(location: str) -> str:
+    """A path or URI in the form in which equal ones are equal texts.
+
+    >>> comparable_location("s3a://bucket/t") == comparable_location("s3://bucket/t/")
+    True
+    """
+    return re.sub("^s3a://", "s3://", location).rstrip("/")
+
+
 def require_readable(name: str, *, format: str, kind: str, features: Collection[str]) -> None:
     """Refuse what no stream table can read.
 

@@ -138,15 +138,6 @@ class TableNames:
         return list(dict.fromkeys([*same, *get_close_matches(name, known)]))[:3]
 
 
-def same_location(one: str, other: str) -> bool:
-    """Whether two paths or URIs are the same.
-
-    >>> same_location("s3a://bucket/t", "s3://bucket/t"), same_location("/a", "/b")
-    (True, False)
-    """
-    return re.sub("^s3a://", "s3://", one) == re.sub("^s3a://", "s3://", other)
-
-
 def is_remote(root: str) -> bool:
     return "://" in root
 

@@ -14,9 +14,10 @@ from dagster_streamtables.errors import (
     SourceProblem,
     StreamTablesError,
 )
+from dagster_streamtables.runtime.catalogs.external_table import comparable_location
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.logs import Logs
-from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote, same_location
+from dagster_streamtables.runtime.delta.table_locations import TableNames, is_remote
 from dagster_streamtables.runtime.errors.table_errors import (
     MissingSource,
     in_root_and_catalog,
@@ -47,18 +48,20 @@ class TableCatalog:
         """
         Raises:
             InvalidDefinition: A catalog has a table of the name, and so has the root.
-            SourceProblem: The catalog's table cannot be read; see `Catalogs.find`.
+            SourceProblem: The catalog's table cannot be read; see `ExternalCatalog.find`.
         """
         place = self.names.find(name)
         if place is None:
             return None
-        if place not in self._sole and self.names.catalogs.has(name):
+        if not self.names.catalogs.has(name):
+            return self.logs.newest(place)
+        if place not in self._sole:
             own = self.names.own_location(name)
-            if not same_location(own, place) and self.logs.newest(own) is not None:
+            if not _same(own, place) and self.logs.newest(own) is not None:
                 raise in_root_and_catalog(name, own)
             self._sole.add(place)
         log = self.logs.newest(place)
-        if log is None and self.names.catalogs.has(name) and self.names.catalogs.forget(name):
+        if log is None and self.names.catalogs.forget(name):
             place = self.names.find(name)  # it may have been created again elsewhere
             return None if place is None else self.logs.newest(place)
         return log
@@ -76,7 +79,8 @@ class TableCatalog:
     def leads_to(self, name: str, location: str) -> bool:
         """Whether a name is that of the table at a location; not if its catalog does not answer."""
         with suppress(SourceProblem, EnvironmentProblem):
-            return same_location(self.names.find(name) or "", location)
+            found = self.names.find(name)
+            return found is not None and _same(found, location)
         return False
 
     def existing(self, name: str) -> TableLog:
@@ -162,6 +166,10 @@ class TableCatalog:
         if until is None or state_of(name, log) is not None:
             return log
         return self.logs.until(log, until.timestamp(), consumed)
+
+
+def _same(one: str, other: str) -> bool:
+    return comparable_location(one) == comparable_location(other)
 
 
 @dataclass(frozen=True)

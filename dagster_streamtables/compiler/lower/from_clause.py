@@ -48,7 +48,7 @@ from dagster_streamtables.compiler.operators.joins import Join, OuterJoin, SemiJ
 from dagster_streamtables.compiler.operators.leaves import ONE_ROW, Constant, Scan
 from dagster_streamtables.compiler.operators.linear import Project, Unfold, column_outputs
 from dagster_streamtables.compiler.operators.sql_builders import column_names, type_of, typed
-from dagster_streamtables.compiler.scope.scopes import HALF
+from dagster_streamtables.compiler.scope.scopes import HALF, columns_of_values
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.places import Refusal
@@ -212,7 +212,10 @@ class FromClause:
 
     def _constant(self, source: exp.Expr) -> Operator:
         own = self._scope.unique_name(source.alias)
-        names = {name: flat(own, name) for name in source.alias_column_names}
+        called = source.alias_column_names
+        if isinstance(source, exp.Values) and not called:
+            called = columns_of_values(source)
+        names = {name: flat(own, name) for name in called}
         outputs = [
             exp.column(name, table=source.alias).as_(new, quoted=True)
             for name, new in names.items()

@@ -264,7 +264,7 @@ class Scopes:
         if isinstance(inner, exp.Subquery):
             return self.outputs(inner)
         if isinstance(node, exp.Values):
-            return [f"col{at}" for at, _ in enumerate(_arg(node.expressions[0], "expressions"), 1)]
+            return columns_of_values(node)
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             return None
         defined = definition_of(node)
@@ -281,6 +281,11 @@ def _first_select(query: exp.Expr) -> exp.Select:
     if not isinstance(select, exp.Select):
         raise unknown_columns(select)
     return select
+
+
+def columns_of_values(values: exp.Values) -> list[str]:
+    """Their names, unless an alias has others."""
+    return [f"col{place}" for place, _ in enumerate(_arg(values.expressions[0], "expressions"), 1)]
 
 
 def star_without(names: Iterable[str]) -> exp.Star:

@@ -22,6 +22,29 @@ UPDATE orders SET customer = 2;
 -- +1 | 2 | 10
 -- -1 | 2 | NULL
 
+--- case: rows of the query whose columns have the names that Spark gives them
+--- covers: Q12 VALUES
+--- spark: DuckDB counts these columns from 0
+SELECT o.id, t.col2 FROM orders AS o JOIN VALUES (1, 'one'), (2, 'two') AS t ON o.customer = t.col1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 3, 5);
+--- change
+UPDATE orders SET customer = customer - 1;
+--- delta
+-- -1 | 10 | one
+-- +1 | 11 | two
+
+--- case: rows of the query without any name, first among united queries
+--- covers: Q12 VALUES; Q11 UNION ALL with constants
+--- spark: DuckDB counts these columns from 0
+VALUES (1, 2), (3, 4) UNION ALL SELECT id, amount FROM orders UNION ALL SELECT * FROM VALUES (5, 6);
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+DELETE FROM orders;
+--- delta
+-- -1 | 10 | 5
+
 --- case: constants united with a table
 --- covers: Q12 VALUES; Q11 UNION ALL with constants
 SELECT customer AS id FROM orders UNION ALL SELECT n FROM (VALUES (1), (2)) AS t(n);

@@ -28,6 +28,7 @@ from dagster_streamtables.compiler.operators.net import before_failing
 from dagster_streamtables.compiler.operators.sql_builders import (
     as_column,
     column,
+    map_columns,
     select,
     table,
     type_of,
@@ -128,16 +129,22 @@ class Unfold(LinearOperator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        columns = map(column, self.schema)
+        # Spark 4.0 and 4.1 take the quotes of `t.key` in LATERAL VIEW for a part of the name.
+        plain = {name: f"__st_unfold_{number}" for number, (name, _) in enumerate(self.made)}
+        columns = [
+            as_column(column(plain[name]), name) if name in plain else column(name)
+            for name in self.schema
+        ]
         query = select(*columns, *weight_items(self)).from_(table(rows), copy=False)
         alias = exp.TableAlias(
             this=exp.to_identifier("__st_unfold"),
-            columns=[exp.to_identifier(name, quoted=True) for name, _ in self.made],
+            columns=[exp.to_identifier(each) for each in plain.values()],
         )
         made = exp.Lateral(this=self.function.copy(), alias=alias)
         if self._is_table_only or self.condition != exp.true():
             # With a condition, even ON TRUE, Spark passes no VARIANT to the function.
-            on = None if self.condition == exp.true() else self.condition
+            on = map_columns(self.condition, lambda each: column(plain.get(each.name, each.name)))
+            on = None if self.condition == exp.true() else on
             side = "left" if self.outer else "inner"
             return query.join(made, on=on, join_type=side, copy=False)
         made.set("view", True)

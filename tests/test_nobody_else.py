@@ -153,6 +153,18 @@ def test_the_address_alone_opens_for_the_owner(state: ServerState) -> None:
         assert session.sql("SELECT 7 AS x").collect()[0].x == 7
 
 
+def test_a_client_without_the_token_is_told_so(state: ServerState, tmp_path: Path) -> None:
+    """As one on another machine, which finds no token there."""
+    program = (
+        "from dagster_streamtables.runtime.spark.session import open_session\n"
+        f"open_session('sc://127.0.0.1:{state.port}')"
+    )
+    said = python("-c", program, env={**os.environ, "STREAMTABLES_HOME": str(tmp_path / "home")})
+
+    assert "EnvironmentProblem: the Spark server at" in said.stderr
+    assert "refuses this client" in said.stderr
+
+
 def test_an_address_in_a_message_has_no_token() -> None:
     with pytest.raises(Exception, match="no Spark Connect server answers") as raised:
         open_session("sc://127.0.0.1:1/;token=not-to-be-seen")

@@ -283,7 +283,14 @@ def _address_without_options(address: str) -> str:
     return address.partition("/;")[0]
 
 
-def _no_answer(address: str, error: Exception) -> LostSpark:
+def _no_answer(address: str, error: Exception) -> EnvironmentProblem:
+    if any(f"StatusCode.{code}" in str(error) for code in ("UNAUTHENTICATED", "PERMISSION_DENIED")):
+        return EnvironmentProblem(
+            f"the Spark server at {_address_without_options(address)} refuses this client",
+            why=str(error),
+            fix="put its token into the address, as in sc://host:443/;token=…; that of a local "
+            "server is printed by `streamtables spark url`",
+        )
     return LostSpark(
         f"no Spark Connect server answers at {_address_without_options(address)}",
         why=str(error),

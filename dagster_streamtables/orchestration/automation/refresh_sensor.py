@@ -104,6 +104,7 @@ def build_refresh_sensor(
             checks=graph.asset_check_keys if graph is not None else (),
             blocking=BlockingChecks.among(graph) if graph is not None else None,
             quick=quick,
+            server=context.code_location_origin,
         )
 
     _sensed[refresh._raw_fn] = SensorTargets(assets, resource_key, settings, quick)

@@ -145,6 +145,7 @@ def evaluate(
     quick: QuickChecks | None = None,
     blocking: BlockingChecks | None = None,
     reports: bool = True,
+    server: object = None,
 ) -> dg.SensorResult:
     """The result of a tick: run requests, events, the new cursor, and skip reasons.
 
@@ -162,6 +163,7 @@ def evaluate(
         reports: Whether the caller is the sensor, which reports the events of the result, and
             leaves the runs to automation conditions if these are set. Otherwise the event of a
             commit, which is reported only once, is left to a caller that does.
+        server: As for `end_dead_runs`.
     """
     memory, blocking = memory or TickMemory(lake), blocking or BlockingChecks()
     others = memory.others
@@ -169,7 +171,7 @@ def evaluate(
     by_conditions = reports and settings.conditions
     catalog, nodes = assets.catalog, assets.nodes
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint}
-    end_dead_runs(instance)
+    end_dead_runs(instance, server)
     histories = read_history(
         instance,
         [spec.key for spec in assets.all],

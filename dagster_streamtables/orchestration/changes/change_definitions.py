@@ -100,6 +100,7 @@ def build_change_sensor(
             chosen,
             now=datetime.now(UTC),
             graph=repository.asset_graph if repository is not None else None,
+            server=context.code_location_origin,
         )
 
     return changes
@@ -113,13 +114,15 @@ def evaluate(
     *,
     now: datetime,
     graph: Any = None,
+    server: object = None,
 ) -> dg.SensorResult:
     """The result of a tick: a run for each asset that has something to do, or why there is none.
-    The asset graph of the code location has its blocking checks."""
+    The asset graph of the code location has its blocking checks; `server` is as for
+    `end_dead_runs`."""
     blocking = BlockingChecks.among(graph) if graph is not None else BlockingChecks()
     refused = blocking.refusals(instance)
     tags = {SENSOR_TAG: settings.name}
-    end_dead_runs(instance)
+    end_dead_runs(instance, server)
     past = read_history(
         instance, list(follows), requested=tags, stuck_after=settings.stuck_after, now=now
     )

@@ -4,10 +4,15 @@ A code server reports to Dagster when a process of its runs dies. If the server 
 `dagster dev` or with the machine, such a run stays "started" for ever, and holds its tables and its
 pools: Dagster's default launcher does not support health checks, so `run_monitoring` does not end
 it either. So a tag of each run names its process.
+
+A code server on a machine of its own may be replaced by one on another machine, which sees no
+process of the first. But both answer at one address, and Dagster's default launcher notes on each
+run the address of the server that executes it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +41,11 @@ PROCESS_TAG = ".dagster/streamtables_process"
 """Tag of a run, which Dagster's pages hide for its prefix: the process that executes it and its
 parent, or the one that requested it."""
 
+_ADDRESS_TAG = ".dagster/grpc_info"
+"""Tag of a run that Dagster's default launcher gave to a code server: the server's address."""
+_HANDOVER_SECONDS = 120.0
+"""How long runs on a machine that is being replaced may take to end."""
+
 _BEGUN = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)
 _UNFINISHED = (DagsterRunStatus.QUEUED, DagsterRunStatus.NOT_STARTED, *_BEGUN)
 # Canceled runs count as failed: otherwise the same refresh would start again at once.
@@ -57,20 +67,48 @@ def name_process(context: dg.AssetExecutionContext) -> None:
     context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: name})
 
 
-def end_dead_runs(instance: dg.DagsterInstance) -> None:
-    """Mark as failed the runs whose process was on this machine and is gone."""
+def end_dead_runs(instance: dg.DagsterInstance, server: object = None) -> None:
+    """Mark as failed the runs whose process is known to be gone: it was on this machine, or on one
+    that this machine has replaced as the code server.
+
+    Args:
+        instance: The Dagster instance.
+        server: The origin of the code location that this process serves, as a sensor's context has
+            it.
+    """
     for run in instance.get_runs(RunsFilter(statuses=list(_BEGUN))):
-        if not _is_dead(run):
+        if not _is_dead(run, server):
             continue
         now = instance.get_run_by_id(run.run_id)
-        if now is not None and now.status in _BEGUN and _is_dead(now):
+        if now is not None and now.status in _BEGUN and _is_dead(now, server):
             message = f"The process of the run is gone: {now.tags[PROCESS_TAG]}."
             logger.warning("run %s: %s", run.run_id, message)
             instance.report_run_failed(now, message)
 
 
-def _is_dead(run: DagsterRun) -> bool:
-    return lease.are_dead(run.tags.get(PROCESS_TAG, ""))
+def _is_dead(run: DagsterRun, server: object) -> bool:
+    process = run.tags.get(PROCESS_TAG, "")
+    return lease.are_dead(process) or (
+        lease.are_elsewhere(process)
+        and _address(server) is not None
+        and _address(server) == _executing_address(run)
+        and lease.age() > _HANDOVER_SECONDS
+    )
+
+
+def _address(server: object) -> tuple[str, int] | None:
+    """Where a code server answers that somebody else starts; None for one that Dagster starts,
+    since the webserver and the daemon each start one."""
+    host, port = getattr(server, "host", None), getattr(server, "port", None)
+    return (host, port) if isinstance(host, str) and isinstance(port, int) else None
+
+
+def _executing_address(run: DagsterRun) -> tuple[str, int] | None:
+    try:
+        noted = json.loads(run.tags.get(_ADDRESS_TAG, ""))
+        return noted["host"], noted["port"]
+    except (ValueError, TypeError, KeyError):  # another launcher, a socket, or an edited tag
+        return None
 
 
 @dataclass(frozen=True)

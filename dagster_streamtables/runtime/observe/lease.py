@@ -356,3 +356,14 @@ def are_dead(name: str) -> bool:
     parts = [mark.partition("@") for mark in marks]
     here = where == machine() and bool(parts)
     return here and all(pid.isdecimal() and is_dead(int(pid), born) for pid, _, born in parts)
+
+
+def are_elsewhere(name: str) -> bool:
+    """Whether `describe_processes` gave the name on another machine, or in another container."""
+    where, *marks = name.split() or [""]
+    return bool(marks) and where != machine()
+
+
+def age() -> float:
+    """Seconds since this process began."""
+    return time.time() - psutil.Process().create_time()

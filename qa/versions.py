@@ -17,6 +17,7 @@ import typer
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".streamtables/versions"
 TESTS = (
+    "tests/compiler/test_analysis.py",
     "tests/test_server.py",
     "tests/traps",
     "tests/runtime/test_cases_on_delta.py",
@@ -29,7 +30,7 @@ def main(
     spark: str = "4.0.5,4.1.4",
     python: str = sys.executable,
     tests: str = ",".join(TESTS),
-    marked: str = "not (long or hours or thorough)",
+    marked: str = "not hours",
     days: int = 1,
 ) -> None:
     """Run the tests, and then the example, on one version after the other.

@@ -104,6 +104,29 @@ def _twelve_digits(value: float | None) -> str:
     return str(value) if value is None else f"{value:.12g}"
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT v.x, w.* FROM v, (VALUES (1, 2), (3, 4)) AS w",
+        "SELECT v.x, w.col0 FROM v JOIN (VALUES (1, 2)) AS w ON w.col1 = v.y",
+        "SELECT v.x, w.k, w.col1 FROM v JOIN (VALUES (1, 2)) AS w(k) ON w.col1 = v.y",
+        "VALUES (1, 2) UNION ALL SELECT x, y FROM v",
+        "WITH w AS (VALUES (1, 2)) SELECT v.x, w.* FROM v, w",
+        "SELECT x FROM v WHERE y IN (VALUES (2), (7))",
+        "SELECT x FROM v WHERE y > (SELECT max(col0) FROM (VALUES (1), (2)))",
+    ],
+)
+def test_columns_of_values_have_the_names_of_duckdb(spark: SparkSession, query: str) -> None:
+    with duckdb.connect() as there:
+        there.execute("CREATE TABLE v AS FROM (VALUES (1, 2), (3, 4), (5, 1)) AS v(x, y)")
+        expected = NamedRows.of_cursor(there.execute(query), str)
+    rows = spark.sql("SELECT * FROM VALUES (1, 2), (3, 4), (5, 1) AS v(x, y)")
+    rows.createOrReplaceTempView("v")
+    translated = spark.sql(translate(query, "duckdb", {"v": {"x": "int", "y": "int"}}))
+    found = NamedRows.of_spark(translated, str)
+    assert found == expected, found.difference(expected)
+
+
 ZONE = "Europe/Berlin"
 EXPRESSIONS = [
     "a + INTERVAL 24 HOUR", "a - INTERVAL '36' HOURS", "a + INTERVAL 5 HOUR",

@@ -32,6 +32,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     refuse_if,
     template_rule,
 )
+from dagster_streamtables.compiler.dialect.rules.values import name_columns
 
 _T = exp.DataType.Type
 _PLAIN = (
@@ -210,6 +211,7 @@ def _select(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _prepare(tree: exp.Query, columns: Columns) -> None:
+    name_columns(tree, "col", 0)
     orders.normalize_orders(tree, columns)
     aggregation.total_over_no_rows(tree)
 

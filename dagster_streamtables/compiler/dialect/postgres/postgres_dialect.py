@@ -50,6 +50,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     outer_node,
     refuse_if,
 )
+from dagster_streamtables.compiler.dialect.rules.values import name_columns
 
 _ANEW = Reason(
     "it gives another value each time, and a table would never be equal to its query",
@@ -260,7 +261,7 @@ def _average(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _prepare(tree: exp.Query, columns: Columns) -> None:
     json_rows.declare_records(tree)
     json_text.name_keys(tree)
-    table_expressions.name_columns(tree)
+    name_columns(tree, "column", 1)
     identifiers.name_outputs(tree)
     query_clauses.name_functions(tree)
     query_clauses.complete_windows(tree)

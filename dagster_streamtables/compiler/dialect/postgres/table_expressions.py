@@ -1,4 +1,4 @@
-"""What Postgres has in FROM: VALUES, ``generate_series``, arrays and texts that become rows."""
+"""What Postgres has in FROM: VALUES of the row, ``generate_series``, arrays and texts as rows."""
 
 from __future__ import annotations
 
@@ -21,54 +21,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_int,
     literal_text,
 )
-
-_OPERAND, _UNNAMED = "_values", "st_values"
-"""The aliases of a VALUES that stands alone, given by the parser, and of another without one."""
-
-
-def name_columns(tree: exp.Query) -> None:
-    """Give the columns of VALUES their names in Postgres, and IN (VALUES …) its list.
-
-    >>> import sqlglot
-    >>> tree = sqlglot.parse_one("SELECT v.column1 FROM (VALUES (1)) AS v", dialect="postgres")
-    >>> name_columns(tree)
-    >>> tree.sql("postgres")
-    'SELECT v.column1 FROM (VALUES (1)) AS v(column1)'
-    """
-    for node in list(tree.find_all(exp.Values)):
-        around = node.parent
-        while isinstance(around, exp.Subquery):
-            around = around.parent
-        if isinstance(around, exp.In):
-            _list(around, node)
-            continue
-        holder = around if isinstance(around, exp.Lateral) else node
-        names = [f"column{at}" for at, _ in enumerate(rows_of(node)[0], 1)]
-        alias = holder.args.get("alias")
-        if alias is None and isinstance(around, exp.From | exp.Join):
-            alias = exp.TableAlias(this=exp.to_identifier(_UNNAMED))
-            holder.set("alias", alias)
-        if alias is not None:
-            given = [each.copy() for each in alias.args.get("columns") or []]
-            more = [exp.to_identifier(each) for each in names[len(given) :]]
-            alias.set("columns", [*given, *more])
-        outputs = around.parent if isinstance(around, exp.From) else None
-        if outputs is not None and alias is not None and alias.name == _OPERAND:
-            outputs.set("expressions", [exp.column(each) for each in names])
-
-
-def _list(around: exp.In, node: exp.Values) -> None:
-    found = rows_of(node)
-    if all(len(row) == 1 for row in found):
-        around.set("query", None)
-        around.set("expressions", [row[0].copy() for row in found])
-
-
-def rows_of(node: exp.Expr) -> list[list[exp.Expr]]:
-    """The rows of a VALUES."""
-    return [
-        list(row.expressions) if isinstance(row, exp.Tuple) else [row] for row in node.expressions
-    ]
+from dagster_streamtables.compiler.dialect.rules.values import rows_of
 
 
 def rows(node: exp.Expr, query: Query) -> exp.Expr | None:

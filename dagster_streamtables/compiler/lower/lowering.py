@@ -41,7 +41,7 @@ from dagster_streamtables.compiler.text.table_mentions import own_aliases
 
 Outputs = tuple[tuple[str, exp.Expr], ...]
 _NUMBER = exp.DataType.build("int")
-_LEFT, _RIGHT = "in left", "in right"
+_LEFT, _RIGHT, _COPY = "in left", "in right", "in result"
 
 
 def lower(parsed: BoundQuery, sources: Mapping[str, Columns]) -> Operator:
@@ -332,7 +332,7 @@ def lower_set_operation(query: exp.SetOperation, left: Operator, right: Operator
         some = Filter(counted, exp.GT(this=copies.copy(), expression=exp.Literal.number(0)))
         each = [exp.Literal.number(1), exp.cast(copies, "INT")]
         numbers = exp.Anonymous(this="sequence", expressions=each)
-        rows = Unfold(some, exp.Explode(this=numbers), (("copy", _NUMBER),))
+        rows = Unfold(some, exp.Explode(this=numbers), ((_COPY, _NUMBER),))
     return Project(rows, column_outputs(left.schema))
 
 

@@ -130,7 +130,10 @@ class Unfold(LinearOperator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         # Spark 4.0 and 4.1 take the quotes of `t.key` in LATERAL VIEW for a part of the name.
-        plain = {name: f"__st_unfold_{number}" for number, (name, _) in enumerate(self.made)}
+        prefix = "__st_unfold"
+        while any(name.startswith(prefix) for name in self.input.schema):
+            prefix += "_"
+        plain = {name: f"{prefix}_{number}" for number, (name, _) in enumerate(self.made)}
         columns = [
             as_column(column(plain[name]), name) if name in plain else column(name)
             for name in self.schema

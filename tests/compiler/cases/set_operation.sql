@@ -150,3 +150,27 @@ INSERT INTO ledger VALUES (1, 1, 'x'), (2, 1, 'x');
 INSERT INTO customers VALUES (1, 'north');
 --- delta
 -- -1 | 1
+
+--- case: EXCEPT ALL of a column that is called copy
+--- covers: Q11 EXCEPT ALL
+SELECT customer AS copy FROM orders EXCEPT ALL SELECT id FROM customers;
+--- before
+INSERT INTO orders VALUES (10, 7, 5), (11, 7, 5), (12, 8, 5);
+INSERT INTO customers VALUES (8, 'north');
+--- change
+DELETE FROM customers;
+INSERT INTO customers VALUES (7, 'north');
+--- delta
+-- -1 | 7
+-- +1 | 8
+
+--- case: INTERSECT ALL below a column that has the name of an internal one
+--- covers: Q11 INTERSECT ALL
+SELECT q.id AS n FROM (SELECT customer AS __st_unfold_0, id FROM orders INTERSECT ALL SELECT id, 10 FROM customers) AS q WHERE q.__st_unfold_0 > 1;
+--- before
+INSERT INTO orders VALUES (10, 7, 5), (10, 7, 6);
+INSERT INTO customers VALUES (7, 'north'), (7, 'south');
+--- change
+DELETE FROM customers WHERE region = 'north';
+--- delta
+-- -1 | 10

@@ -19,6 +19,8 @@ import yaml
 from dagster._cli import create_dagster_cli
 from dagster._config.validate import process_config
 from dagster._core.instance.config import dagster_instance_config_schema
+from dagster._daemon.cli import create_dagster_daemon_cli
+from dagster_webserver.cli import dagster_webserver
 from deltalake import write_deltalake
 
 import messages
@@ -296,6 +298,10 @@ def _is_command(words: list[str]) -> bool:
             return True
         case ["dagster", *rest]:
             return _takes(create_dagster_cli(), rest)
+        case ["dagster-daemon", *rest]:
+            return _takes(create_dagster_daemon_cli(), rest)
+        case ["dagster-webserver", *rest]:
+            return _takes(dagster_webserver, rest)
     return False
 
 

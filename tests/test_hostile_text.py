@@ -119,14 +119,15 @@ def test_a_text_begins_no_line_of_the_log(text: str, caplog: pytest.LogCaptureFi
 def test_the_tag_of_a_dead_run_begins_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         forged = f"{machine()}\n1@ERROR\x1b[31m"
-        run = create_run_for_test(
-            instance, status=dg.DagsterRunStatus.STARTED, tags={PROCESS_TAG: forged}
-        )
+        run = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
+        executes = f" executes {run.run_id}"
+        instance.add_run_tags(run.run_id, {PROCESS_TAG: forged + executes})
         end_dead_runs(instance)
 
     [record] = caplog.records
     assert record.getMessage() == (
-        f"run {run.run_id}: The process of the run is gone: {machine()}\n    1@ERROR\\u001b[31m."
+        f"run {run.run_id}: The process of the run is gone: {machine()}\n"
+        f"    1@ERROR\\u001b[31m{executes}."
     )
 
 

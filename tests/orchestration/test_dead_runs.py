@@ -9,9 +9,10 @@ import json
 import os
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 
 import dagster as dg
-import psutil
 import pytest
 from dagster._core.remote_origin import (
     CodeLocationOrigin,
@@ -23,13 +24,16 @@ from dagster._core.test_utils import create_run_for_test
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from dagster_streamtables.orchestration.instance.dagster_runs import PROCESS_TAG, end_dead_runs
+from dagster_streamtables.runtime.observe import lease
 from dagster_streamtables.runtime.observe.lease import describe_processes, machine
 
 ELSEWHERE = f"pod-1/{machine()} 7@1.5"
 SERVER = GrpcServerCodeLocationOrigin(host="sales", port=4001, location_name="sales")
+SIDECAR = GrpcServerCodeLocationOrigin(host="127.0.0.1", port=4001, location_name="sales")
+OF_DAGSTER = ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(python_file="a.py"), "a")
 ADDRESS = json.dumps({"host": "sales", "port": 4001})
-LATER, SOON = 600.0, 10.0
-"""How long this code server has run, in seconds."""
+NOW = 1000.0
+"""Seconds since the run was launched."""
 
 
 @pytest.fixture
@@ -41,83 +45,122 @@ def ended() -> str:
     return name
 
 
-def status(
-    instance: dg.DagsterInstance,
-    monkeypatch: pytest.MonkeyPatch,
-    tags: dict[str, str],
-    server: CodeLocationOrigin | None = SERVER,
-    age: float = LATER,
-) -> dg.DagsterRunStatus:
-    """Of a run that had started with these tags, once the dead ones are ended."""
-    run = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED, tags=tags)
-    born = psutil.Process().create_time()
-    monkeypatch.setattr("time.time", lambda: born + age)
-    end_dead_runs(instance, server)
-    monkeypatch.undo()
-    after = instance.get_run_by_id(run.run_id)
-    assert after is not None
-    return after.status
+@dataclass(frozen=True)
+class Started:
+    """A run that has started, and the process that looks at it."""
+
+    instance: dg.DagsterInstance
+    monkeypatch: pytest.MonkeyPatch
+
+    def is_ended(
+        self,
+        process: str,
+        address: str | None = ADDRESS,
+        *,
+        server: CodeLocationOrigin | None = SERVER,
+        age: float = 600.0,
+        executes: bool = True,
+        repeats: str | None = None,
+    ) -> bool:
+        """Whether the run is ended.
+
+        Args:
+            process: What its tag names.
+            address: What Dagster's launcher noted on it.
+            server: The code server that looks at it.
+            age: For how many seconds that has run.
+            executes: Whether the process executes the run, or asked for it.
+            repeats: The run that it repeats.
+        """
+        run = create_run_for_test(
+            self.instance, status=dg.DagsterRunStatus.STARTED,
+            parent_run_id=repeats, root_run_id=repeats,
+        )  # fmt: skip
+        tags = {PROCESS_TAG: f"{process} executes {run.run_id}" if executes else process}
+        self.instance.add_run_tags(
+            run.run_id, tags | ({GRPC_INFO_TAG: address} if address is not None else {})
+        )
+        now = time.time() + NOW
+        self.monkeypatch.setattr("time.time", lambda: now)
+        self.monkeypatch.setattr(lease, "age", lambda: age)
+        end_dead_runs(self.instance, server)
+        self.monkeypatch.undo()
+        after = self.instance.get_run_by_id(run.run_id)
+        assert after is not None
+        return after.status is dg.DagsterRunStatus.FAILURE
 
 
-def test_its_process_has_ended_on_this_machine(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, ended: str
+@pytest.fixture
+def started(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Started:
+    return Started(instance, monkeypatch)
+
+
+def test_its_process_has_ended_on_this_machine(started: Started, ended: str) -> None:
+    assert started.is_ended(ended, None, server=None)
+
+
+def test_its_code_server_was_replaced_by_this_one(started: Started) -> None:
+    assert started.is_ended(ELSEWHERE)
+
+
+def test_who_asked_for_it_was_replaced_before_a_process_began(started: Started) -> None:
+    assert started.is_ended(ELSEWHERE, executes=False)
+
+
+def test_one_that_waited_in_a_queue_while_who_asked_for_it_ended(
+    started: Started, ended: str
 ) -> None:
-    found = status(instance, monkeypatch, {PROCESS_TAG: ended}, None)
+    """It was launched after that, by this code server."""
+    assert not started.is_ended(ELSEWHERE, executes=False, age=NOW + 60)
+    assert not started.is_ended(ended, executes=False, age=NOW + 60)
+    assert started.is_ended(ended, executes=False)
 
-    assert found is dg.DagsterRunStatus.FAILURE
+
+def test_a_repeated_run_has_the_tags_of_the_first(started: Started, ended: str) -> None:
+    first = create_run_for_test(started.instance)
+    of_first = f"{ended} executes {first.run_id}"
+
+    assert not started.is_ended(of_first, executes=False, repeats=first.run_id)
+    assert not started.is_ended(ended, executes=False, repeats=first.run_id)
+    assert started.is_ended(ended, repeats=first.run_id)
 
 
-def test_its_code_server_was_replaced_by_this_one(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+def test_who_has_just_begun_lets_the_machine_before_end_its_runs(started: Started) -> None:
+    assert not started.is_ended(ELSEWHERE, age=200.0)
+
+
+def test_it_began_after_this_code_server(started: Started) -> None:
+    """Its steps may have machines of their own."""
+    assert not started.is_ended(ELSEWHERE, age=NOW + 60)
+
+
+def test_it_lives_here(started: Started) -> None:
+    assert not started.is_ended(describe_processes(os.getpid()))
+
+
+@pytest.mark.parametrize("server", [SIDECAR, OF_DAGSTER, None], ids=str)
+def test_an_address_that_names_no_single_server(
+    started: Started, server: CodeLocationOrigin | None
 ) -> None:
-    found = status(instance, monkeypatch, {PROCESS_TAG: ELSEWHERE, GRPC_INFO_TAG: ADDRESS})
+    """Webserver and daemon may each have one."""
+    noted = json.dumps({"host": "127.0.0.1", "port": 4001})
 
-    assert found is dg.DagsterRunStatus.FAILURE
+    assert not started.is_ended(ELSEWHERE, server=server)
+    assert not started.is_ended(ELSEWHERE, noted, server=server)
 
 
 @pytest.mark.parametrize(
-    ("tags", "server", "age"),
+    "noted",
     [
-        pytest.param({}, SERVER, LATER, id="nothing is noted on it"),
-        pytest.param({PROCESS_TAG: ELSEWHERE}, SERVER, LATER, id="a launcher gave it a machine"),
-        pytest.param(
-            {PROCESS_TAG: ELSEWHERE, GRPC_INFO_TAG: '{"host": "sales", "port": 4002}'},
-            SERVER, LATER, id="the code server of another location",
-        ),
-        pytest.param(
-            {PROCESS_TAG: ELSEWHERE, GRPC_INFO_TAG: '{"host": "sales", "socket": "/run/s"}'},
-            SERVER, LATER, id="a socket",
-        ),
-        pytest.param(
-            {PROCESS_TAG: ELSEWHERE, GRPC_INFO_TAG: ADDRESS}, SERVER, SOON,
-            id="the machine that is replaced may still end it",
-        ),
-        pytest.param(
-            {PROCESS_TAG: ELSEWHERE, GRPC_INFO_TAG: ADDRESS},
-            ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(python_file="a.py"), "a"),
-            LATER, id="Dagster starts such servers on several machines",
-        ),
-        pytest.param(
-            {PROCESS_TAG: ELSEWHERE, GRPC_INFO_TAG: ADDRESS}, None, LATER, id="not in a sensor"
-        ),
-        pytest.param(
-            {PROCESS_TAG: describe_processes(os.getpid()), GRPC_INFO_TAG: ADDRESS},
-            SERVER, LATER, id="it lives here",
-        ),
-        pytest.param(
-            {PROCESS_TAG: "word", GRPC_INFO_TAG: ADDRESS}, SERVER, LATER, id="an edited name"
-        ),
-        *(
-            pytest.param({PROCESS_TAG: ELSEWHERE, GRPC_INFO_TAG: text}, SERVER, LATER, id=text)
-            for text in ("", "{", "[]", "null", '{"port": 4001}')
-        ),
+        None, "", "{", "[]", "null", '{"port": 4001}',
+        '{"host": "sales", "port": 4002}', '{"host": "sales", "socket": "/run/s"}',
     ],
 )  # fmt: skip
-def test_a_run_that_may_live(
-    instance: dg.DagsterInstance,
-    monkeypatch: pytest.MonkeyPatch,
-    tags: dict[str, str],
-    server: CodeLocationOrigin | None,
-    age: float,
-) -> None:
-    assert status(instance, monkeypatch, tags, server, age) is dg.DagsterRunStatus.STARTED
+def test_another_launcher_or_code_server_has_it(started: Started, noted: str | None) -> None:
+    assert not started.is_ended(ELSEWHERE, noted)
+
+
+@pytest.mark.parametrize("tag", ["", "word", f"{machine()}", "executes", " executes "])
+def test_a_tag_that_somebody_has_edited(started: Started, tag: str) -> None:
+    assert not started.is_ended(tag)
+    assert not started.is_ended(tag, executes=False)

@@ -317,21 +317,25 @@ def _started(location: Location, name: str, process: str) -> dg.DagsterRun:
         SENSOR_TAG: settings.name,
         DEFINITIONS_TAG: NodeAssets(location.catalog).nodes.fingerprint,
     }
-    return create_run_for_test(
+    run = create_run_for_test(
         location.instance,
         status=DagsterRunStatus.STARTED,
         asset_selection=frozenset({dg.AssetKey(name)}),
-        tags=tags | {PROCESS_TAG: process},
+        tags=tags,
     )
+    tag = {PROCESS_TAG: f"{process} executes {run.run_id}"}
+    location.instance.add_run_tags(run.run_id, tag)
+    return run
 
 
 def test_a_run_names_its_process(resource: StreamTablesResource, write: Write) -> None:
     location = Location(resource, PAID)
     assert location.execute(dg.RunRequest(asset_selection=[dg.AssetKey("paid")]))
     [run] = location.instance.get_runs()
-    host, mark, parent = run.tags[PROCESS_TAG].split()
+    host, mark, parent, _, executed = run.tags[PROCESS_TAG].split()
     assert (host, mark.split("@")[0]) == (lease.machine(), str(os.getpid()))
     assert parent.split("@")[0] == str(os.getppid())
+    assert executed == run.run_id
 
 
 def test_time_is_work_where_no_source_moved(resource: StreamTablesResource, write: Write) -> None:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -39,12 +41,15 @@ AFTER_TAG = "streamtables/after_run"
 """Tag of a materialization without a run: the last run that was to materialize the asset."""
 PROCESS_TAG = ".dagster/streamtables_process"
 """Tag of a run, which Dagster's pages hide for its prefix: the process that executes it and its
-parent, or the one that requested it."""
+parent, and the run's id, since a repeated run has the tags of the first; or the process that
+requested it."""
+_EXECUTES = " executes "
 
 _ADDRESS_TAG = ".dagster/grpc_info"
 """Tag of a run that Dagster's default launcher gave to a code server: the server's address."""
-_HANDOVER_SECONDS = 120.0
-"""How long runs on a machine that is being replaced may take to end."""
+_HANDOVER_SECONDS = 300.0
+"""How long after the start of its successor a code server may take to end with its runs."""
+_LOOPBACK = r"localhost|127\..*|::1"
 
 _BEGUN = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)
 _UNFINISHED = (DagsterRunStatus.QUEUED, DagsterRunStatus.NOT_STARTED, *_BEGUN)
@@ -63,8 +68,9 @@ def name_process(context: dg.AssetExecutionContext) -> None:
 
     The parent of the run's own is its code server, which ends the run itself while it lives.
     """
+    run = context.run.run_id
     name = lease.describe_processes(os.getpid(), os.getppid())
-    context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: name})
+    context.instance.add_run_tags(run, {PROCESS_TAG: f"{name}{_EXECUTES}{run}"})
 
 
 def end_dead_runs(instance: dg.DagsterInstance, server: object = None) -> None:
@@ -76,31 +82,49 @@ def end_dead_runs(instance: dg.DagsterInstance, server: object = None) -> None:
         server: The origin of the code location that this process serves, as a sensor's context has
             it.
     """
-    for run in instance.get_runs(RunsFilter(statuses=list(_BEGUN))):
-        if not _is_dead(run, server):
+    for record in instance.get_run_records(RunsFilter(statuses=list(_BEGUN))):
+        if not _is_dead(record, server):
             continue
-        now = instance.get_run_by_id(run.run_id)
-        if now is not None and now.status in _BEGUN and _is_dead(now, server):
-            message = f"The process of the run is gone: {now.tags[PROCESS_TAG]}."
+        now = instance.get_run_record_by_id(record.dagster_run.run_id)
+        if now is not None and now.dagster_run.status in _BEGUN and _is_dead(now, server):
+            run = now.dagster_run
+            message = f"The process of the run is gone: {run.tags[PROCESS_TAG]}."
             logger.warning("run %s: %s", run.run_id, message)
-            instance.report_run_failed(now, message)
+            instance.report_run_failed(run, message)
 
 
-def _is_dead(run: DagsterRun, server: object) -> bool:
-    process = run.tags.get(PROCESS_TAG, "")
-    return lease.are_dead(process) or (
-        lease.are_elsewhere(process)
-        and _address(server) is not None
-        and _address(server) == _executing_address(run)
+def _is_dead(record: RunRecord, server: object) -> bool:
+    run = record.dagster_run
+    process, _, executes = run.tags.get(PROCESS_TAG, "").partition(_EXECUTES)
+    if executes != run.run_id and (executes or run.parent_run_id):
+        return False  # a copy of the tag of the run that it repeats
+    # Otherwise this process may have launched it, for one that asked for it and ended since then.
+    is_older = _launched_at(record) < time.time() - lease.age()
+    on_lost_machine = is_older and lease.are_elsewhere(process) and _has_replaced(run, server)
+    return on_lost_machine or (lease.are_dead(process) and (bool(executes) or is_older))
+
+
+def _launched_at(record: RunRecord) -> float:
+    return record.start_time or record.update_timestamp.timestamp()
+
+
+def _has_replaced(run: DagsterRun, server: object) -> bool:
+    """Whether the code server of this process answers where that of the run did, and has for long
+    enough."""
+    address = _address(server)
+    return (
+        address is not None
+        and address == _executing_address(run)
         and lease.age() > _HANDOVER_SECONDS
     )
 
 
 def _address(server: object) -> tuple[str, int] | None:
-    """Where a code server answers that somebody else starts; None for one that Dagster starts,
-    since the webserver and the daemon each start one."""
+    """Where a code server answers that somebody else starts; None for one that Dagster starts, or
+    that only its own machine sees: the webserver and the daemon may each have one."""
     host, port = getattr(server, "host", None), getattr(server, "port", None)
-    return (host, port) if isinstance(host, str) and isinstance(port, int) else None
+    is_seen = isinstance(host, str) and not re.fullmatch(_LOOPBACK, host)
+    return (host, port) if is_seen and isinstance(port, int) else None
 
 
 def _executing_address(run: DagsterRun) -> tuple[str, int] | None:

@@ -324,15 +324,23 @@ def machine() -> str:
 
 @cache
 def _machine(_process: int) -> str:
-    return f"{socket.gethostname()}/{uuid.getnode():012x}/{_namespace()}"
+    # Containers that share the network of their host have its name, and their own numbers.
+    space = _read_link("/proc/self/ns/pid").strip("pid:[]")
+    return f"{socket.gethostname()}/{_hardware()}/{space}"
 
 
-def _namespace() -> str:
-    """Containers that share the network of their host have its name, and their own numbers."""
-    try:
-        return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
-    except OSError:
-        return ""
+def _hardware() -> str:
+    node = uuid.getnode()
+    if node >> 40 & 1:  # without a network card, each process draws one: RFC 9562, section 6.10
+        with suppress(OSError):
+            return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{node:012x}"
+
+
+def _read_link(path: str) -> str:
+    with suppress(OSError):
+        return str(Path(path).readlink())
+    return ""
 
 
 def is_dead(pid: int, born: str) -> bool:

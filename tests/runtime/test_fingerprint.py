@@ -54,6 +54,15 @@ JOINED = "SELECT o.amount FROM orders AS o JOIN orders AS p ON o.id = p.customer
         ),
         ("SELECT amount FROM orders NATURAL JOIN customers", ()),
         (f"{JOINED} JOIN customers AS c ON c.id = o.id", ()),
+        (
+            "SELECT last_value(amount) OVER (ORDER BY id) AS v FROM orders",
+            ("names of fields", "values of ties"),
+        ),
+        ("SELECT first_value(amount) OVER (ORDER BY id) AS v FROM orders", ()),
+        (
+            "SELECT last_value(amount) OVER (ORDER BY id RANGE 1 PRECEDING) AS v FROM orders",
+            ("names of fields",),
+        ),
     ],
 )
 def test_only_what_an_older_version_read_otherwise_is_rebuilt(

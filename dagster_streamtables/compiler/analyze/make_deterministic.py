@@ -9,7 +9,7 @@ So the text is made more specific, by insertions:
 
     ROW_NUMBER, NTILE, LAG, LEAD, FIRST_VALUE, …   ORDER BY …, every column that the query reads
     ROWS frames                                    likewise
-    NTH_VALUE and FIRST_VALUE over RANGE frames    MIN_BY, by the order and every column
+    NTH_VALUE, LAST_VALUE, … over RANGE frames     MIN_BY or MAX_BY, by the order and every column
     FIRST_VALUE, COLLECT_LIST, … OVER unordered    ORDER BY …, and a frame of the whole partition
     ORDER BY … LIMIT                               ORDER BY …, every column of the result
     LIMIT and OFFSET without ORDER BY              ORDER BY every column of the result
@@ -43,15 +43,12 @@ from dagster_streamtables.compiler.analyze.group_and_order_by import (
     is_of_all,
 )
 from dagster_streamtables.compiler.analyze.ordered_aggregates import (
-    EXTREMES,
-    OF_FRAME,
     Insertion,
     calls_over_windows,
     chooses_a_row,
-    has_bounds,
-    is_over_values,
     missing_orders,
     needs_order,
+    needs_ties,
     rewrite_as_extreme,
 )
 from dagster_streamtables.compiler.analyze.tie_numbers import (
@@ -110,7 +107,7 @@ def _ties_of_windows(
             _require_order(node, meant)
             order = meant.args.get("order")
             name = name_of_function(node.this)
-            chooses = order is not None and chooses_a_row(name, meant.args.get("spec"), order)
+            chooses = order is not None and chooses_a_row(node, meant)
             if not chooses and not needs_order(node, meant):
                 continue
             known = keys = _all_columns(select, text, numbers) if known is None else known
@@ -182,13 +179,10 @@ def _extend_order(
     node: exp.Expr, meant: exp.Expr, words: list[str], text: Text
 ) -> Iterator[Insertion]:
     order, frame = meant.args.get("order"), meant.args.get("spec")
-    name = name_of_function(node.this)
-    if is_over_values(frame, order) and (
-        name in OF_FRAME or (name in EXTREMES and has_bounds(frame))
-    ):
+    if needs_ties(node, meant):
         raise Refusal(
             node,
-            f"{name.upper()} over a RANGE frame",
+            f"{name_of_function(node.this).upper()} over a RANGE frame",
             why="in a RANGE frame, rows that tie in ORDER BY have no order",
             fix="write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW after ORDER BY",
         )

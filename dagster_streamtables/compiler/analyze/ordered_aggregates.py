@@ -12,8 +12,12 @@ them:
     FIRST_VALUE(v) IGNORE NULLS     MIN_BY(v, CASE WHEN v IS NOT NULL THEN STRUCT(…) END)
     NTH_VALUE(v, 3)                 GET(MIN_BY(v, STRUCT(…), 3) OVER (…), 2)
 
-Spark takes no further column in the ORDER BY of such a frame. Rows that tie have the same frame, so
-NTH_VALUE needs it in each frame of values: ordered by more columns, it would miss rows that tie.
+Spark takes no further column in the ORDER BY of a frame between values. And rows that tie have one
+frame, with all of them in it, as in the usual one, which ends at the current row:
+
+    LAST_VALUE(v) OVER (ORDER BY t)    over t, v = 1, 'a' and 1, 'b': the same value in both rows
+
+Ordered by more columns, each row would end its own frame.
 """
 
 from __future__ import annotations
@@ -288,6 +292,7 @@ def ordered_windows(select: exp.Select) -> list[tuple[exp.Expr, exp.Expr]]:
     return [each for each in calls_over_windows(select) if needs_order(*each)]
 
 
+_FIELD = "st_"
 OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
 _OVER_ROWS = {"row_number", "ntile", "lag", "lead"} | OF_FRAME | set(EXTREMES)
 
@@ -296,7 +301,7 @@ def needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
     """Whether a call over a window tells apart rows that tie."""
     name = "" if is_order_insensitive(node) else name_of_function(node.this)
     frame = meant.args.get("spec")
-    if chooses_a_row(name, frame, meant.args.get("order")):
+    if chooses_a_row(node, meant):
         return False
     if name in _OVER_ROWS or frame is None:
         return name in _OVER_ROWS
@@ -309,13 +314,49 @@ def is_over_values(frame: exp.Expr | None, order: exp.Expr | None) -> bool:
     return order is not None if frame is None else frame.args.get("kind") != "ROWS"
 
 
-def chooses_a_row(name: str, frame: exp.Expr | None, order: exp.Expr | None) -> bool:
-    """Whether a call over the frame and order of a window is written as MIN_BY or MAX_BY."""
+def chooses_a_row(node: exp.Expr, meant: exp.Expr) -> bool:
+    """Whether a call over a window is written as MIN_BY or MAX_BY."""
+    order = meant.args.get("order")
     keys = order.expressions if order is not None else []
     one_way = len({bool(each.args.get("desc")) for each in keys}) == 1
-    if not is_over_values(frame, order) or not one_way:
+    name = name_of_function(node.this)
+    return one_way and (name in EXTREMES or name == "nth_value") and needs_ties(node, meant)
+
+
+def needs_ties(node: exp.Expr, meant: exp.Expr) -> bool:
+    """Whether a call over a frame of values differs if the frame tells apart rows that tie."""
+    name, frame = name_of_function(node.this), meant.args.get("spec")
+    if not is_over_values(frame, meant.args.get("order")):
         return False
-    return name == "nth_value" or (name in EXTREMES and has_bounds(frame))
+    if name not in EXTREMES:
+        return name in OF_FRAME
+    start, end = _ends(frame)
+    if _may_ignore_nulls(node):
+        return not start == end == "UNBOUNDED"
+    return has_bounds(frame) or (start if EXTREMES[name] == "min" else end) != "UNBOUNDED"
+
+
+def _ends(frame: exp.Expr | None) -> tuple[object, object]:
+    if frame is None:
+        return "UNBOUNDED", "CURRENT ROW"
+    return frame.args.get("start"), frame.args.get("end") or "CURRENT ROW"
+
+
+def _may_ignore_nulls(node: exp.Expr) -> bool:
+    given = [*function_of(node.this).iter_expressions()]
+    return len(given) > 1 or node.find(exp.IgnoreNulls) is not None
+
+
+def has_values_of_ties(tree: exp.Expr) -> bool:
+    """Whether a text has calls that `rewrite_as_extreme` wrote over frames without bounds."""
+    return any(
+        name_of_function(node.this) in _BY
+        and not has_bounds(meant.args.get("spec"))
+        and len([*function_of(node.this).iter_expressions()]) == 2
+        and f" AS {_FIELD}0" in node.this.sql(DIALECT)
+        for select in tree.find_all(exp.Select)
+        for node, meant in calls_over_windows(select)
+    )
 
 
 def rewrite_as_extreme(
@@ -329,7 +370,7 @@ def rewrite_as_extreme(
     is_first = EXTREMES.get(name) != "max"
     is_least = is_first is not bool(order.expressions[0].args.get("desc"))
     values = [*(field for each in order.expressions for field in _fields(each)), *keys]
-    fields = (f"{each} AS st_{place}" for place, each in enumerate(values))
+    fields = (f"{each} AS {_FIELD}{place}" for place, each in enumerate(values))
     row = f"STRUCT({', '.join(fields)})"
     if _ignores_nulls(node, call, name, text):
         row = f"CASE WHEN ({call.argument(0, text)}) IS NOT NULL THEN {row} END"

@@ -1440,6 +1440,14 @@ SELECT nth_value(amount, 2) OVER (ORDER BY id, customer DESC) AS f FROM orders;
 --- fixed
 SELECT nth_value(amount, 2) OVER (ORDER BY id, customer DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS f FROM orders;
 
+--- case: the last value, up to the rows that tie, by an order up and down
+--- covers: Q24 LAST_VALUE in a RANGE frame of an order up and down
+SELECT last_value(amount) OVER (ORDER BY id, customer DESC) AS f FROM orders;
+--- error
+-- LAST_VALUE over a RANGE frame
+--- fixed
+SELECT last_value(amount) OVER (ORDER BY id, customer DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS f FROM orders;
+
 --- case: COUNT of nothing
 --- covers: Q24 COUNT without an argument
 SELECT COUNT() AS n FROM orders;

@@ -376,6 +376,31 @@ INSERT INTO orders VALUES (12, 1, 9), (14, 1, 2);
 -- +1 | 12 | 7 | 7
 -- +1 | 14 | 7 | 7
 
+--- case: the last value of a frame that ends at the current row, with all that tie
+--- covers: Q19 FIRST_VALUE and LAST_VALUE over RANGE frames
+SELECT id, LAST_VALUE(amount) OVER (PARTITION BY customer ORDER BY id) AS last, SUM(amount) OVER w AS total, LAST_VALUE(amount) OVER w AS same
+  FROM orders WINDOW w AS (PARTITION BY customer ORDER BY id RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW);
+--- before
+INSERT INTO orders VALUES (10, 1, 7), (10, 1, 9), (14, 1, 4);
+--- change
+INSERT INTO orders VALUES (10, 1, 8), (14, 1, 5);
+--- delta
+-- -2 | 10 | 9 | 16 | 9
+-- +3 | 10 | 9 | 24 | 9
+-- -1 | 14 | 4 | 20 | 4
+-- +2 | 14 | 5 | 33 | 5
+
+--- case: the first value that is not NULL, and the first from the current row on, with all that tie
+--- covers: Q19 FIRST_VALUE and LAST_VALUE over RANGE frames
+SELECT id, FIRST_VALUE(amount) IGNORE NULLS OVER (ORDER BY id) AS known, FIRST_VALUE(amount) OVER (ORDER BY id DESC RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS own FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, NULL), (10, 1, 9);
+--- change
+INSERT INTO orders VALUES (10, 1, 8);
+--- delta
+-- -2 | 10 | 9 | 9
+-- +3 | 10 | 8 | 9
+
 --- case: a row of a frame of values, with all that tie
 --- covers: Q19 NTH_VALUE over RANGE frames
 --- spark: DuckDB has no GET

@@ -32,7 +32,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     refuse_if,
     template_rule,
 )
-from dagster_streamtables.compiler.dialect.rules.values import name_columns
+from dagster_streamtables.compiler.dialect.rules.values_columns import name_columns
 
 _T = exp.DataType.Type
 _PLAIN = (

@@ -123,8 +123,9 @@ def _address(server: object) -> tuple[str, int] | None:
     """Where a code server answers that somebody else starts; None for one that Dagster starts, or
     that only its own machine sees: the webserver and the daemon may each have one."""
     host, port = getattr(server, "host", None), getattr(server, "port", None)
-    is_seen = isinstance(host, str) and not re.fullmatch(_LOOPBACK, host)
-    return (host, port) if is_seen and isinstance(port, int) else None
+    if not isinstance(host, str) or not isinstance(port, int) or re.fullmatch(_LOOPBACK, host):
+        return None
+    return host, port
 
 
 def _executing_address(run: DagsterRun) -> tuple[str, int] | None:

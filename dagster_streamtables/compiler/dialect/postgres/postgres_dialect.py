@@ -50,7 +50,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     outer_node,
     refuse_if,
 )
-from dagster_streamtables.compiler.dialect.rules.values import name_columns
+from dagster_streamtables.compiler.dialect.rules.values_columns import name_columns
 
 _ANEW = Reason(
     "it gives another value each time, and a table would never be equal to its query",

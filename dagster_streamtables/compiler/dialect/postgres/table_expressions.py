@@ -21,7 +21,7 @@ from dagster_streamtables.compiler.dialect.rules.rule import (
     literal_int,
     literal_text,
 )
-from dagster_streamtables.compiler.dialect.rules.values import rows_of
+from dagster_streamtables.compiler.dialect.rules.values_columns import rows_of
 
 
 def rows(node: exp.Expr, query: Query) -> exp.Expr | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 import pytest
+from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._core.remote_origin import (
     CodeLocationOrigin,
     GrpcServerCodeLocationOrigin,
@@ -76,6 +77,8 @@ class Started:
             self.instance, status=dg.DagsterRunStatus.STARTED,
             parent_run_id=repeats, root_run_id=repeats,
         )  # fmt: skip
+        start = DagsterEvent(DagsterEventType.RUN_START.value, run.job_name)
+        self.instance.report_dagster_event(start, run.run_id)
         tags = {PROCESS_TAG: f"{process} executes {run.run_id}" if executes else process}
         self.instance.add_run_tags(
             run.run_id, tags | ({GRPC_INFO_TAG: address} if address is not None else {})

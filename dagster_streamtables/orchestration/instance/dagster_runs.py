@@ -49,6 +49,7 @@ _ADDRESS_TAG = ".dagster/grpc_info"
 """Tag of a run that Dagster's default launcher gave to a code server: the server's address."""
 _HANDOVER_SECONDS = 300.0
 """How long after the start of its successor a code server may take to end with its runs."""
+_CLOCKS_SECONDS = 10.0
 _LOOPBACK = r"localhost|127\..*|::1"
 
 _BEGUN = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)
@@ -82,30 +83,38 @@ def end_dead_runs(instance: dg.DagsterInstance, server: object = None) -> None:
         server: The origin of the code location that this process serves, as a sensor's context has
             it.
     """
-    for record in instance.get_run_records(RunsFilter(statuses=list(_BEGUN))):
-        if not _is_dead(record, server):
+    for run in instance.get_runs(RunsFilter(statuses=list(_BEGUN))):
+        if not _is_dead(instance, run, server):
             continue
-        now = instance.get_run_record_by_id(record.dagster_run.run_id)
-        if now is not None and now.dagster_run.status in _BEGUN and _is_dead(now, server):
-            run = now.dagster_run
-            message = f"The process of the run is gone: {run.tags[PROCESS_TAG]}."
+        now = instance.get_run_by_id(run.run_id)
+        if now is not None and now.status in _BEGUN and _is_dead(instance, now, server):
+            message = f"The process of the run is gone: {now.tags[PROCESS_TAG]}."
             logger.warning("run %s: %s", run.run_id, message)
-            instance.report_run_failed(run, message)
+            instance.report_run_failed(now, message)
 
 
-def _is_dead(record: RunRecord, server: object) -> bool:
-    run = record.dagster_run
+def _is_dead(instance: dg.DagsterInstance, run: DagsterRun, server: object) -> bool:
     process, _, executes = run.tags.get(PROCESS_TAG, "").partition(_EXECUTES)
     if executes != run.run_id and (executes or run.parent_run_id):
         return False  # a copy of the tag of the run that it repeats
     # Otherwise this process may have launched it, for one that asked for it and ended since then.
-    is_older = _launched_at(record) < time.time() - lease.age()
-    on_lost_machine = is_older and lease.are_elsewhere(process) and _has_replaced(run, server)
-    return on_lost_machine or (lease.are_dead(process) and (bool(executes) or is_older))
+    is_lost = lease.are_elsewhere(process) and _has_replaced(run, server)
+    if not (is_lost or lease.are_dead(process)):
+        return False
+    return (bool(executes) and not is_lost) or _launched_at(instance, run) < _began()
 
 
-def _launched_at(record: RunRecord) -> float:
-    return record.start_time or record.update_timestamp.timestamp()
+def _launched_at(instance: dg.DagsterInstance, run: DagsterRun) -> float:
+    """By its event, since a record's own times are wrong by hours in a PostgreSQL whose time zone
+    is not UTC."""
+    stats = instance.get_run_stats(run.run_id)
+    times = (stats.start_time, stats.launch_time, stats.enqueued_time)
+    return next((each for each in times if each is not None), time.time())
+
+
+def _began() -> float:
+    """When this process began; some seconds before, as clocks differ."""
+    return time.time() - lease.age() - _CLOCKS_SECONDS
 
 
 def _has_replaced(run: DagsterRun, server: object) -> bool:

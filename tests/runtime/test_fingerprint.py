@@ -59,6 +59,15 @@ JOINED = "SELECT o.amount FROM orders AS o JOIN orders AS p ON o.id = p.customer
             ("names of fields", "values of ties"),
         ),
         ("SELECT first_value(amount) OVER (ORDER BY id) AS v FROM orders", ()),
+        ("SELECT sum(id) OVER (ORDER BY id ROWS 1 PRECEDING) AS v FROM orders", ()),
+        (
+            "SELECT sum(id) OVER (ORDER BY id rows 1 preceding) AS v FROM orders",
+            ("values of ties",),
+        ),
+        (
+            "SELECT rank() OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS v FROM orders",
+            ("values of ties",),
+        ),
         (
             "SELECT last_value(amount) OVER (ORDER BY id RANGE 1 PRECEDING) AS v FROM orders",
             ("names of fields",),

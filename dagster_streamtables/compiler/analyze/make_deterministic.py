@@ -49,6 +49,7 @@ from dagster_streamtables.compiler.analyze.ordered_aggregates import (
     missing_orders,
     needs_order,
     needs_ties,
+    require_no_parallel_lists,
     rewrite_as_extreme,
 )
 from dagster_streamtables.compiler.analyze.tie_numbers import (
@@ -85,6 +86,7 @@ def make_deterministic(text: Text, qualified: exp.Query) -> Text:
         UnsupportedQuery: It depends on an order that the query cannot define.
     """
     try:
+        require_no_parallel_lists(qualified)
         found = [*missing_orders(text, qualified)]
         if qualified.find(exp.Window) is not None:
             numbers = tie_numbers(text, qualified)

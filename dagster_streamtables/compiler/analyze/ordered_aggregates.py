@@ -44,7 +44,7 @@ from dagster_streamtables.compiler.text.group_by import (
 )
 from dagster_streamtables.compiler.text.places import Refusal
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT
+from dagster_streamtables.compiler.text.sqlglot_dialects import DIALECT, IN_LOWER_CASE
 from dagster_streamtables.compiler.text.token_edits import Edit, closing, keyword_of, outermost
 
 
@@ -72,6 +72,8 @@ EXTREMES = {
 }
 _BY = {"max_by", "min_by"}
 _ORDERED = _LISTS | STRINGS | set(EXTREMES) | _BY | {"mode"}
+_OF_ROWS = {"collect_list", "array_agg"}
+_ZIPS = {"arrays_zip", "map_from_arrays", "zip_with"}
 _INSENSITIVE = {
     "sort_array",
     "size",
@@ -114,6 +116,26 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
         call = _call_in_text(node, text) if node.name.lower() in _ORDERED else None
         if call is not None:
             yield from _insert_order(call, text, maps.get(call.name.start))
+
+
+def require_no_parallel_lists(qualified: exp.Query) -> None:
+    """Refuse two lists of a group that a function joins by place: sorted, each by its own values,
+    they no longer have the values of one row in one place."""
+    for node in qualified.find_all(exp.Func):
+        name = name_of_call(node)
+        if name not in _ZIPS:
+            continue
+        arguments = [each.unnest() for each in node.iter_expressions()]
+        lists = [
+            each for each in arguments if name_of_function(each) in ("collect_list", "array_agg")
+        ]
+        if len(lists) > 1:
+            raise Refusal(
+                node,
+                f"{name.upper()} of two lists of a group",
+                why="each list is sorted by its own values, so those of a row would not meet",
+                fix="collect rows: collect_list(struct(a, b)), or map_from_entries of it",
+            )
 
 
 def orders(call: exp.Expr) -> list[exp.Expr]:
@@ -224,6 +246,8 @@ def _insert_order(call: Call, text: Text, maps: exp.DataType | None) -> Iterator
         )
     elif name == "mode" and len(call.marks) == 2 and call.argument(0, text):
         yield Insertion(call.marks[1].start, ", true")
+    elif name == "mode" and len(call.marks) == 3:
+        yield Insertion(call.marks[1].end + 1, " true", call.marks[2].start)
 
 
 def _extreme(name: str, call: Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
@@ -294,6 +318,8 @@ def ordered_windows(select: exp.Select) -> list[tuple[exp.Expr, exp.Expr]]:
 
 _FIELD = "st_"
 OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
+RANKS = {"rank", "dense_rank", "percent_rank", "cume_dist"}
+"""They give rows that tie one number, over any frame."""
 _OVER_ROWS = {"row_number", "ntile", "lag", "lead"} | OF_FRAME | set(EXTREMES)
 
 
@@ -301,7 +327,7 @@ def needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
     """Whether a call over a window tells apart rows that tie."""
     name = "" if is_order_insensitive(node) else name_of_function(node.this)
     frame = meant.args.get("spec")
-    if chooses_a_row(node, meant):
+    if chooses_a_row(node, meant) or name in RANKS:
         return False
     if name in _OVER_ROWS or frame is None:
         return name in _OVER_ROWS
@@ -320,7 +346,9 @@ def chooses_a_row(node: exp.Expr, meant: exp.Expr) -> bool:
     keys = order.expressions if order is not None else []
     one_way = len({bool(each.args.get("desc")) for each in keys}) == 1
     name = name_of_function(node.this)
-    return one_way and (name in EXTREMES or name == "nth_value") and needs_ties(node, meant)
+    chooses = name in EXTREMES or name == "nth_value"
+    # The text between the arguments and OVER is replaced, and may have no FILTER.
+    return one_way and chooses and not _has(exp.Filter, node) and needs_ties(node, meant)
 
 
 def needs_ties(node: exp.Expr, meant: exp.Expr) -> bool:
@@ -344,19 +372,35 @@ def _ends(frame: exp.Expr | None) -> tuple[object, object]:
 
 def _may_ignore_nulls(node: exp.Expr) -> bool:
     given = [*function_of(node.this).iter_expressions()]
-    return len(given) > 1 or node.find(exp.IgnoreNulls) is not None
+    return len(given) > 1 or _has(exp.IgnoreNulls, node) or _has(exp.Filter, node)
 
 
-def has_values_of_ties(tree: exp.Expr) -> bool:
-    """Whether a text has calls that `rewrite_as_extreme` wrote over frames without bounds."""
-    return any(
-        name_of_function(node.this) in _BY
-        and not has_bounds(meant.args.get("spec"))
-        and len([*function_of(node.this).iter_expressions()]) == 2
-        and f" AS {_FIELD}0" in node.this.sql(DIALECT)
-        for select in tree.find_all(exp.Select)
-        for node, meant in calls_over_windows(select)
-    )
+def _has(kind: type[exp.Expr], node: exp.Expr) -> bool:
+    """Whether the call of a window has a FILTER, IGNORE NULLS and the like, not one within it."""
+    part = node.this
+    while part is not function_of(node.this):
+        if isinstance(part, kind):
+            return True
+        part = part.this
+    return False
+
+
+def has_other_ties(tree: exp.Expr) -> bool:
+    """Whether older versions told rows that tie apart where this one does not, or the reverse: in
+    calls that `rewrite_as_extreme` wrote over frames without bounds, in frames in lower case, which
+    they did not know, and in ranks over frames of ROWS."""
+    for node, meant in (
+        each for select in tree.find_all(exp.Select) for each in calls_over_windows(select)
+    ):
+        name, frame = name_of_function(node.this), meant.args.get("spec")
+        is_written = name in _BY and f" AS {_FIELD}0" in node.this.sql(DIALECT)
+        is_pair = len([*function_of(node.this).iter_expressions()]) == 2
+        if is_written and is_pair and not has_bounds(frame):
+            return True
+        is_of_rows = frame is not None and frame.args.get("kind") == "ROWS"
+        if frame is not None and (IN_LOWER_CASE in frame.meta or (name in RANKS and is_of_rows)):
+            return True
+    return False
 
 
 def rewrite_as_extreme(
@@ -372,7 +416,7 @@ def rewrite_as_extreme(
     values = [*(field for each in order.expressions for field in _fields(each)), *keys]
     fields = (f"{each} AS {_FIELD}{place}" for place, each in enumerate(values))
     row = f"STRUCT({', '.join(fields)})"
-    if _ignores_nulls(node, call, name, text):
+    if _ignores_nulls(node, name):
         row = f"CASE WHEN ({call.argument(0, text)}) IS NOT NULL THEN {row} END"
     several = ""
     if name == "nth_value":
@@ -399,7 +443,8 @@ def has_bounds(frame: exp.Expr | None) -> bool:
     return any(isinstance(each, exp.Expr) for each in ends)
 
 
-def _ignores_nulls(node: exp.Expr, call: Call, name: str, text: Text) -> bool:
-    flag = 2 if name == "nth_value" else 1
-    said = len(call.marks) > flag + 1 and call.argument(flag, text).upper() == "TRUE"
-    return said or node.find(exp.IgnoreNulls) is not None
+def _ignores_nulls(node: exp.Expr, name: str) -> bool:
+    given = [*function_of(node.this).iter_expressions()]
+    flags = given[2 if name == "nth_value" else 1 :]
+    said = any(isinstance(each.unnest(), exp.Boolean) and each.unnest().this for each in flags)
+    return said or _has(exp.IgnoreNulls, node)

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns
 from dagster_streamtables.compiler.analyze.normalize import has_field_names
-from dagster_streamtables.compiler.analyze.ordered_aggregates import has_values_of_ties
+from dagster_streamtables.compiler.analyze.ordered_aggregates import has_other_ties
 from dagster_streamtables.compiler.analyze.tie_numbers import NUMBER
 from dagster_streamtables.compiler.lower.lowering import has_parentheses_below
 from dagster_streamtables.compiler.maintain.strategy import AnyStrategy, StrategyKind, strategy_of
@@ -199,7 +199,7 @@ class QueryPlan(Plan):
             "parentheses below": has_parentheses_below(self.text.tree),
             "names of definitions": any(definitions_with_column_aliases(self.text.tree)),
             "names of NATURAL": has_wide_natural_join(self.text.tree),
-            "values of ties": has_values_of_ties(self.text.tree),
+            "values of ties": has_other_ties(self.text.tree),
         }
         return tuple(rule for rule, holds in rules.items() if holds)
 

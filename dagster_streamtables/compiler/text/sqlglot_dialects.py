@@ -86,6 +86,10 @@ _SELECT_ALL = (TokenType.SELECT, TokenType.ALL)
 _AFTER_COLUMN = {TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN}
 
 
+IN_LOWER_CASE = "st_in_lower_case"
+"""Mark of a frame whose words are in lower case."""
+
+
 class StreamTables(Spark):
     class Parser(PipeParser):
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
@@ -112,6 +116,17 @@ class StreamTables(Spark):
                     key = next(k for k in ("catalog", "db", "table", "this") if column.args.get(k))
                     column.set(key, exp.to_identifier(named[name]))
             return super()._replace_lambda(node, expressions)
+
+        def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
+            window = super()._parse_window(this, alias)
+            # sqlglot keeps these words in the letter case of the text.
+            for frame in window.find_all(exp.WindowSpec) if window is not None else ():
+                for word in ("kind", "start_side", "end_side"):
+                    said = frame.args.get(word)
+                    if isinstance(said, str) and not said.isupper():
+                        frame.set(word, said.upper())
+                        frame.meta[IN_LOWER_CASE] = True
+            return window
 
         # After GROUP BY ALL, sqlglot takes UNION (SELECT …) for the call of a function.
         FUNC_TOKENS: ClassVar[set[TokenType]] = Spark.Parser.FUNC_TOKENS - {TokenType.UNION}

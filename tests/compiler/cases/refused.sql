@@ -1448,6 +1448,22 @@ SELECT last_value(amount) OVER (ORDER BY id, customer DESC) AS f FROM orders;
 --- fixed
 SELECT last_value(amount) OVER (ORDER BY id, customer DESC ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS f FROM orders;
 
+--- case: two lists of a group that are joined by place
+--- covers: Q24 lists of a group, joined by place
+SELECT customer, map_from_arrays(collect_list(id), collect_list(amount)) AS m FROM orders GROUP BY customer;
+--- error
+-- MAP_FROM_ARRAYS of two lists of a group
+--- fixed
+SELECT customer, map_from_entries(collect_list(struct(id, amount))) AS m FROM orders GROUP BY customer;
+
+--- case: the last value that passes a FILTER, up to the rows that tie
+--- covers: Q24 FILTER of LAST_VALUE in a RANGE frame
+SELECT last_value(amount) FILTER (WHERE amount > 1) OVER (ORDER BY id) AS f FROM orders;
+--- error
+-- LAST_VALUE over a RANGE frame
+--- fixed
+SELECT last_value(amount) FILTER (WHERE amount > 1) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS f FROM orders;
+
 --- case: COUNT of nothing
 --- covers: Q24 COUNT without an argument
 SELECT COUNT() AS n FROM orders;

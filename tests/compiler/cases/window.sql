@@ -401,6 +401,29 @@ INSERT INTO orders VALUES (10, 1, 8);
 -- -2 | 10 | 9 | 9
 -- +3 | 10 | 8 | 9
 
+--- case: frames whose words are in lower case
+--- covers: Q19 FIRST_VALUE and LAST_VALUE over RANGE frames
+select id, amount, sum(amount) over (order by id rows between unbounded preceding and current row) as total,
+  last_value(amount) over (order by id rows unbounded preceding) as own, last_value(amount) over (order by id range unbounded preceding) as last from orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 9), (10, 1, 7);
+--- change
+INSERT INTO orders VALUES (10, 1, 8);
+--- delta
+-- -1 | 10 | 9 | 16 | 9 | 9
+-- +1 | 10 | 8 | 15 | 8 | 9
+-- +1 | 10 | 9 | 24 | 9 | 9
+
+--- case: ranks over the frame of a sum
+--- covers: Q19 RANK
+SELECT id, amount, RANK() OVER w AS place, DENSE_RANK() OVER w AS dense, SUM(amount) OVER w AS total FROM orders WINDOW w AS (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW);
+--- before
+INSERT INTO orders VALUES (10, 1, 9), (10, 1, 7);
+--- change
+INSERT INTO orders VALUES (11, 1, 8);
+--- delta
+-- +1 | 11 | 8 | 3 | 2 | 24
+
 --- case: a row of a frame of values, with all that tie
 --- covers: Q19 NTH_VALUE over RANGE frames
 --- spark: DuckDB has no GET

@@ -119,13 +119,15 @@ class StreamTables(Spark):
 
         def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:
             window = super()._parse_window(this, alias)
+            frame = window.args.get("spec") if isinstance(window, exp.Window) else None
+            if frame is None:
+                return window
             # sqlglot keeps these words in the letter case of the text.
-            for frame in window.find_all(exp.WindowSpec) if window is not None else ():
-                for word in ("kind", "start_side", "end_side"):
-                    said = frame.args.get(word)
-                    if isinstance(said, str) and not said.isupper():
-                        frame.set(word, said.upper())
-                        frame.meta[IN_LOWER_CASE] = True
+            for word in ("kind", "start_side", "end_side"):
+                said = frame.args.get(word)
+                if isinstance(said, str) and not said.isupper():
+                    frame.set(word, said.upper())
+                    frame.meta[IN_LOWER_CASE] = True
             return window
 
         # After GROUP BY ALL, sqlglot takes UNION (SELECT …) for the call of a function.

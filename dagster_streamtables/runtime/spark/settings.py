@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.errors import EnvironmentProblem
@@ -51,6 +52,16 @@ OLD_VERSIONS = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFile
 """Whether Delta refuses a version that is older than the table keeps deleted files, a week by
 default, though a source without newer commits still has all its files."""
 _NOT_BY_DEFAULT = {"spark.sql.variable.substitute": "false", OLD_VERSIONS: "false"}
+_LOCAL_ROWS = {
+    "spark.sql.session.localRelationBatchOfChunksSizeBytes": str(1 << 30),
+    "spark.sql.session.localRelationCacheThreshold": str(1 << 30),
+    "spark.sql.session.localRelationChunkSizeBytes": str(16 << 20),
+    "spark.sql.session.localRelationChunkSizeRows": "10000",
+    "spark.sql.session.localRelationSizeLimit": str(3 << 30),
+}
+"""What a client of Spark 4.2 asks its server before it sends local rows, in bytes and rows. A
+server of 4.0 does not know the names, and one of 4.1 answers `3221225472b`. Up to the threshold,
+rows are sent in the statement; above it, in a message that an older server does not know."""
 
 
 def read_as_usual(session: SparkSession) -> None:
@@ -59,6 +70,18 @@ def read_as_usual(session: SparkSession) -> None:
     for name, value in {**READING, **_NOT_BY_DEFAULT}.items():
         if has.get(name, READING.get(name)) != value:
             session.conf.set(name, value)
+
+
+def fit_older_server(session: SparkSession) -> None:
+    """Let a client send rows to a Spark Connect server of an older version."""
+    if _minor(session.version) < _minor(metadata.version("pyspark")):
+        for name, value in _LOCAL_ROWS.items():
+            session.conf.set(name, value)
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    """The first two numbers, such as 4 and 2 of 4.2.0."""
+    return tuple(int(part) for part in version.split(".")[:2])
 
 
 def require_fitting(session: SparkSession, zone: str | None) -> None:

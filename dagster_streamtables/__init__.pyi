@@ -63,6 +63,7 @@ from .runtime.model.refresh_report import Action as Action, Refresh as Refresh
 from .runtime.model.stream_table import (
     CdcMode as CdcMode,
     Mode as Mode,
+    OnFull as OnFull,
     OnManualWrite as OnManualWrite,
     OnRepresentation as OnRepresentation,
     OnSchemaChange as OnSchemaChange,

@@ -34,6 +34,7 @@ __all__ = [
     "LostSpark",
     "LostStore",
     "PublisherProblem",
+    "RefusedFullRefresh",
     "RefusedOperation",
     "RejectedQuery",
     "ReplicationConflict",
@@ -179,6 +180,10 @@ class SuspendedTable(StreamTablesError):
 
 class RefusedOperation(StreamTablesError):
     """The requested operation is impossible or would do harm: request something else."""
+
+
+class RefusedFullRefresh(RefusedOperation):
+    """A refresh would run the whole query, which `on_full` refuses: somebody must request it."""
 
 
 class ReplicationConflict(RefusedOperation):

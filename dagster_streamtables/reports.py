@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from dagster_streamtables.runtime.checks.comparison import Comparison
 from dagster_streamtables.runtime.delta.source_change import Capture
-from dagster_streamtables.runtime.model.refresh_report import Window
+from dagster_streamtables.runtime.model.refresh_report import FullReason, Window
 
-__all__ = ["Capture", "Comparison", "Window"]
+__all__ = ["Capture", "Comparison", "FullReason", "Window"]

@@ -401,7 +401,7 @@ def test_the_definitions_have_the_checks_and_the_schedules_of_the_table(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / "paid.sql").write_text("SELECT id FROM orders")
+    (tmp_path / "tables" / "paid.sql").write_text("-- on_full: warn\nSELECT id FROM orders")
     found: dict[str, object] = {}
     exec(BLOCKS[0], found)
     repository = found["defs"].get_repository_def()  # type: ignore[attr-defined]

@@ -38,6 +38,7 @@ TABLE: dict[str, tuple[object, ...]] = {
     "views": (7, "v", ["v"]),
     "on_schema_change": ("ignore", 1, None),
     "on_manual_write": ("ignore", 1, None),
+    "on_full": ("never", 1, None),
     "on_representation": ("ignore", 1, None),
     "functions": (7, "project.functions", [7], ["no module"], ["a:b:c"]),
     "changed_at": (*TEXT, "a b", "__st_n"),
@@ -85,7 +86,7 @@ RESOURCE = {
 }
 _SPAN = ("1h", 60, None, ZERO, NEGATIVE)
 _CRON = ("x", 7, "5m", "* * * * * *", "61 * * * *")
-_SCHEDULES = "equality state columns freshness retention pinned lag origin replication"
+_SCHEDULES = "equality state columns freshness retention full pinned lag origin replication"
 CHECKS = {
     **dict.fromkeys(_SCHEDULES.split(), _CRON),
     "timezone": (*TEXT, "Moon"),
@@ -208,6 +209,7 @@ HEADER = {
     "initialize": "no",
     "on_schema_change": "ignore",
     "on_manual_write": "ignore",
+    "on_full": "never",
     "on_representation": "ignore",
     "functions": "no module",
     "changed_at": "a b",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -18,19 +18,30 @@ from dagster_streamtables.cli.console import (
     app,
     color_text,
     err,
+    moment,
+    number_text,
     out,
     plain,
     show_json,
     show_values,
 )
-from dagster_streamtables.cli.grid import TableLayout, columns
+from dagster_streamtables.cli.grid import TableColumn, TableLayout, columns
 from dagster_streamtables.cli.lake_project import LakeProject, require_declarations, sound
 from dagster_streamtables.declare.analysis import Problem, find_problems
 from dagster_streamtables.errors import QueryPosition, StreamTablesError, legible
 from dagster_streamtables.runtime.checks.comparison import Comparison
 from dagster_streamtables.runtime.model.definition import Explanation, planned_columns
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.storage.history import PastRefresh
 
+LAST_FULL = TableLayout(
+    *columns("table", "time"),
+    TableColumn("version", number=True),
+    TableColumn("code"),
+    TableColumn("inserted", number=True),
+    TableColumn("took", number=True),
+    TableColumn("reason", text=True),
+)
 COMPARISONS = TableLayout(
     *columns("table", "equal"),
     *columns("missing", "unexpected", "version", "took", number=True),
@@ -42,6 +53,9 @@ def explain(
     project: LakeProject,
     tables: Some = None,
     sql: bool = typer.Option(False, "--sql", help="Also show the SQL of the change."),
+    last_full: bool = typer.Option(
+        False, help="Show only the last refresh that ran the whole query, and why."
+    ),
     as_json: Json = False,
 ) -> None:
     """Show how queries are maintained: operators, their laws and costs, intermediate tables.
@@ -49,6 +63,9 @@ def explain(
     If one cannot be maintained, shows where in the SQL and why, and exits with 3. Starts no Spark.
     """
     chosen = {each.name: each for each in require_declarations(project).select(tables)}
+    if last_full:
+        _show_last_full(project, list(chosen), as_json)
+        return
     answers = Answers(
         chosen,
         lambda name: project.logs.explain(chosen[name].table, upstream=_upstream(project, name)),
@@ -62,6 +79,22 @@ def explain(
     answers.require_all()
     if not all(each.is_differential for each in answers):
         raise typer.Exit(NO)
+
+
+def _show_last_full(project: LakeProject, names: Sequence[str], as_json: bool) -> None:
+    found = Answers(names, lambda name: (name, project.logs.monitor.last_full(name)))
+    if as_json:
+        show_values([{"table": name, "refresh": past} for name, past in found], names)
+    else:
+        out.print(LAST_FULL.grid(_last_full_row(*each) for each in found))
+    found.require_all()
+
+
+def _last_full_row(name: str, past: PastRefresh | None) -> tuple[str | Text, ...]:
+    if past is None:
+        return (name, "", "", "", "", "", "none in the log")
+    return (name, moment(past.time), str(past.version), str(past.full_reason or "unknown"),
+            number_text(past.inserted), duration(past.seconds), past.reason)  # fmt: skip
 
 
 def _upstream(project: LakeProject, table: str) -> dict[str, Mapping[str, str | None]]:

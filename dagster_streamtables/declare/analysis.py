@@ -33,7 +33,7 @@ from dagster_streamtables.errors import (
 )
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.model.definition import planned_columns
-from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import match_name, with_exact_names
 from dagster_streamtables.runtime.observe.table_status import TableDeclaration
 
@@ -271,7 +271,7 @@ def _plan(found: dict[str, TableAnalysis], order: Sequence[str], lake: Lake) -> 
         except (SourceProblem, EnvironmentProblem) as error:
             found[name] = replace(found[name], doubt=error.about(name))
         except StreamTablesError as error:
-            in_full = isinstance(error, UnsupportedQuery) and table.mode is not Mode.DIFFERENTIAL
+            in_full = isinstance(error, UnsupportedQuery) and not table.is_differential_only
             known = {"refusal": error.what} if in_full else {"error": error.about(name)}
             found[name] = replace(found[name], **known)
         except Exception:  # the code location must load; the refresh reports the error

@@ -225,6 +225,7 @@ class Summary:
             inserted=one.inserted + two.inserted,
             deleted=one.deleted + two.deleted,
             fallback=two.fallback or one.fallback,
+            full_reason=two.full_reason or one.full_reason,
         )
         rebuilt = later.rebuilt or self.rebuilt
         return Summary(joined, later.until, self.count + later.count, rebuilt)

@@ -27,6 +27,7 @@ STATUS = {
 REFRESH = {
     "table", "version", "time", "frontier", "action", "reason", "mode", "rows_in", "inserted",
     "deleted", "seconds", "phases", "windows", "data_timestamp", "forecast_error", "fallback",
+    "full_reason",
 }  # fmt: skip
 
 
@@ -194,6 +195,17 @@ def test_without_names_all_tables_are_explained_and_vacuumed(shop: Shop) -> None
     assert done.exit_code == 1
     assert "rand() cannot be maintained" in done.stdout
     assert 'there is no table "sales.nowhere"' in done.stderr
+
+
+def test_the_last_refresh_in_full_is_explained_by_its_code(shop: Shop) -> None:
+    found = shop.json("explain --last-full mart.best")
+    assert found["refresh"]["full_reason"] == "first"
+    shop.said("refresh mart.best --full")
+    assert shop.json("explain --last-full mart.best")["refresh"]["full_reason"] == "requested"
+    shown = shop.said("explain --last-full")
+    assert "requested" in shown
+    shop.declare("new", "SELECT id FROM sales.orders")
+    assert shop.run("explain --last-full mart.new").exit_code == 1
 
 
 def test_check_is_no_where_a_table_is_not_its_query(shop: Shop) -> None:

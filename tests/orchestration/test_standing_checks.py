@@ -25,13 +25,14 @@ from dagster_streamtables.orchestration.instance.standing_checks import (
     results_to_carry,
     results_to_repeat,
 )
-from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.stream_table import OnFull, StreamTable
 from dagster_streamtables.runtime.model.table_state import SourceState, StreamTableState
 from orchestration.conftest import Write
 from orchestration.place import ticked
 from runtime.orders import ACCOUNT
 
 TABLE = StreamTable("totals", "SELECT count(*) AS n FROM orders", schedule="1s")
+OPEN = StreamTable("open", "SELECT id FROM orders", schedule="1s")
 KEY, OTHER = dg.AssetKey("totals"), dg.AssetKey("other")
 CHECK = dg.AssetCheckKey(KEY, "equals_recomputation")
 FAILED = dg.AssetCheckEvaluation(
@@ -200,7 +201,7 @@ def test_no_check_is_not_evaluated_for_long(
         assert all(last(instance, check).passed for check in found)
         return {check.name for check in found}
 
-    everything = {kind.name for kind in KINDS}
+    everything = {kind.name for kind in KINDS if kind.applies(TABLE)}
     assert refresh.execute_in_process(instance=instance).success
     assert passed() == everything
     for kind in ("equality", "state", "columns"):
@@ -272,3 +273,27 @@ def test_the_sensor_tells_of_a_table_that_falls_behind_once(
     assert told(1001) == {}, "its turn comes after five minutes"
     assert told(2000) == {"reflects_its_sources": "ERROR"}
     assert told(3000) == {}
+
+
+def test_a_refresh_in_full_fails_its_check_until_the_next_change(
+    resource: StreamTablesResource, write: Write, instance: dg.DagsterInstance
+) -> None:
+    def found(query: str) -> dg.AssetCheckEvaluation:
+        watched = StreamTable("totals", query, schedule="1s", on_full=OnFull.WARN)
+        definitions = build_definitions(
+            resource=resource, tables=[watched, OPEN], min_schedule_seconds=1
+        )
+        refresh = definitions.resolve_job_def("streamtables_refresh_run")
+        done = refresh.execute_in_process(instance=instance).get_asset_check_evaluations()
+        [of_full] = [each for each in done if each.check_name == "was_not_full"]
+        assert of_full.asset_key == KEY, "a table that allows it has no such check"
+        return of_full
+
+    write("orders", id=[1])
+    assert found(TABLE.query).passed, "the first refresh"
+    other = "SELECT count(*) AS n, max(id) AS last FROM orders"
+    failed = found(other)
+    assert (failed.passed, failed.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert failed.metadata["streamtables/full_reason"].value == "definition"
+    write("orders", id=[2])
+    assert found(other).passed

@@ -49,6 +49,8 @@ LOST_SLOT = "streamtables/lost_slot"
 # On each materialization. VERSION is also on the observations of sources.
 ACTION = "streamtables/action"
 REASON = "streamtables/reason"
+FULL_REASON = "streamtables/full_reason"
+"""The `FullReason` of a refresh that ran the query over all rows; absent if it did not."""
 FALLBACK = "streamtables/fallback"
 """Why a refresh recomputed instead of being differential; absent if it was."""
 VERSION = "streamtables/version"
@@ -190,6 +192,8 @@ def refresh_metadata(refresh: Refresh) -> dict[str, Any]:
         WRITER: refresh.writer or None,
     }
     found |= {key: value for key, value in measured.items() if value is not None}
+    if refresh.full_reason is not None:
+        found[FULL_REASON] = str(refresh.full_reason)
     if refresh.fallback:
         found[FALLBACK] = refresh.fallback
     if refresh.preview:

@@ -17,7 +17,7 @@ from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.asset_catalog import Catalog, CatalogEntry
 from dagster_streamtables.runtime.checks.comparison import Sample
-from dagster_streamtables.runtime.model.stream_table import check_zone
+from dagster_streamtables.runtime.model.stream_table import StreamTable, check_zone
 from dagster_streamtables.runtime.observe.monitor import WARN_BEFORE
 from dagster_streamtables.setting import Normalizer, Predicate, Range, normalize_fields
 
@@ -57,6 +57,8 @@ class CheckSettings:
     """When to check freshness in a separate run."""
     retention: Cron | None = None
     """When to check retention in a separate run."""
+    full: Cron | None = None
+    """When to check in a separate run that the last refresh was not in full."""
     pinned: Cron | None = "*/15 * * * *"
     """When to check that the slots of change assets hold what their next runs need."""
     lag: Cron | None = "*/15 * * * *"
@@ -151,6 +153,8 @@ class StreamTableCheck(CheckKind):
     from_logs: bool = False
     """Whether it reads nothing but logs. Such a check needs no Spark, so each refresh and the
     sensor evaluate it."""
+    applies: Callable[[StreamTable], bool] = lambda _: True
+    """Which tables have it."""
 
     def op(
         self,
@@ -162,7 +166,9 @@ class StreamTableCheck(CheckKind):
         severity: dg.AssetCheckSeverity | None = None,
     ) -> dg.AssetChecksDefinition:
         """One op with the checks of all tables that are not broken."""
-        entries = {entry.key: entry for entry in catalog.sound}
+        entries = {
+            entry.key: entry for entry in catalog.sound if self.applies(entry.examined.table)
+        }
 
         def evaluate(
             lake: "Lake", selected: Sequence[dg.AssetKey]

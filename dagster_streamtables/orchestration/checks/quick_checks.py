@@ -66,6 +66,7 @@ class QuickChecks:
         if key not in self._names:
             return []
         entry = self._entries[self._names[key]]
+        kinds = [kind for kind in kinds if kind.applies(entry.examined.table)]
         results = (kind.result(lake, entry, self._settings, now) for kind in kinds)
         return [_evaluation(key, each) for each in results]
 

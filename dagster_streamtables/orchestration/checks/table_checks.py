@@ -38,7 +38,7 @@ from dagster_streamtables.orchestration.checks.check_kind import (
 )
 from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.model.stream_table import OnSchemaChange, StreamTable
+from dagster_streamtables.runtime.model.stream_table import OnFull, OnSchemaChange, StreamTable
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Comparison
@@ -236,6 +236,35 @@ RETENTION = StreamTableCheck(
 )
 
 
+def check_full(given: Evaluation) -> dg.AssetCheckResult:
+    """Did the last refresh run the whole query, though nobody asked for it?
+
+    It passes again after the next refresh that does not.
+    """
+    [last] = given.lake.monitor.history(given.examined.name, 1) or [None]
+    reason = last.full_reason if last is not None else None
+    if last is None or reason is None or reason.is_deliberate:
+        said = "The last refresh did not run the whole query, or by request."
+        return dg.AssetCheckResult(passed=True, description=said)
+    return dg.AssetCheckResult(
+        passed=False,
+        severity=given.severity,
+        description=f"The refresh to version {last.version} ran the whole query: {last.reason}",
+        metadata={keys.FULL_REASON: str(reason)},
+    )
+
+
+FULL = StreamTableCheck(
+    "full",
+    "was_not_full",
+    "The last refresh did not run the whole query, or somebody asked for it.",
+    check_full,
+    severity=WARN,
+    from_logs=True,
+    applies=lambda table: table.on_full is not OnFull.ALLOW,
+)
+
+
 def check_equality(given: Evaluation) -> dg.AssetCheckResult:
     """Does a table, or a sample of it, equal its query?
 
@@ -285,7 +314,7 @@ EQUALITY = StreamTableCheck(
 )
 
 
-KINDS = (EQUALITY, STATE, COLUMNS, FRESHNESS, RETENTION)
+KINDS = (EQUALITY, STATE, COLUMNS, FRESHNESS, RETENTION, FULL)
 
 
 def build_table_checks(
@@ -304,8 +333,8 @@ def build_table_checks(
 
     Args:
         tables: The stream tables.
-        kinds: Some of ``equality``, ``state``, ``columns``, ``freshness`` and ``retention``; None
-            for all.
+        kinds: Some of ``equality``, ``state``, ``columns``, ``freshness``, ``retention`` and
+            ``full``; None for all.
         settings: How they are evaluated. Their schedules are for `build_check_schedule`.
         severity: The severity of a failure; None for that of each kind. Freshness has its own.
         name: The prefix of the names of the ops.

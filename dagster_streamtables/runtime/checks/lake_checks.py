@@ -27,7 +27,7 @@ from dagster_streamtables.runtime.delta.table_schema import spark_name, types_of
 from dagster_streamtables.runtime.errors.error_translation import translate_final_errors
 from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from dagster_streamtables.runtime.model.definition import compile_table, time_column, visible_types
-from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.model.table_state import (
     SourceState,
@@ -183,7 +183,7 @@ class Checks:
             name: visible_types(log.columns) for name, log in logs.items() if log is not None
         }
         text = table.text(sources)
-        if table.mode is Mode.DIFFERENTIAL:  # the compiler's messages are better than Spark's
+        if table.is_differential_only:  # the compiler's messages are better than Spark's
             compile_table(table, text, sources)
         now = columns_of(text, sources, self._session(table).spark) | time_column(table)
         found = of_result(table.name, stored.log.columns, now)

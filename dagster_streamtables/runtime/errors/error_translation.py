@@ -40,6 +40,7 @@ from dagster_streamtables.errors import (
     LostSpark,
     LostStore,
     QueryPosition,
+    RefusedFullRefresh,
     RejectedQuery,
     SourceProblem,
     StreamTablesError,
@@ -195,7 +196,7 @@ def is_foreign(error: Exception) -> bool:
 
 
 _PASSING = (ConflictingCommit, LostSpark, LostStore)
-_LASTING = (FailedQuery, InvalidDefinition, SourceProblem)
+_LASTING = (FailedQuery, InvalidDefinition, RefusedFullRefresh, SourceProblem)
 _DETERMINED = (
     ArithmeticError,
     AssertionError,

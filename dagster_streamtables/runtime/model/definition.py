@@ -22,7 +22,7 @@ from dagster_streamtables.compiler import (
 )
 from dagster_streamtables.errors import InvalidDefinition, QueryPosition, UnsupportedQuery
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -46,7 +46,7 @@ def compile_table(
             return _plan(text, tuple((name, tuple(each.items())) for name, each in columns.items()))
         except InvalidDefinition as error:
             found = blame_view(error, {view.name: view for view in table.views}, columns)
-            if table.mode is Mode.DIFFERENTIAL:
+            if table.is_differential_only:
                 raise found from None
             # Only Spark has to understand a query that runs as written.
             raise found.with_parts(UnsupportedQuery) from None
@@ -74,7 +74,7 @@ def refuse_without_columns(table: StreamTable) -> None:
         InvalidDefinition: The query cannot be maintained, whatever the columns of its sources.
     """
     # The meaning of other dialects depends on types; other modes run the query again.
-    if table.dialect == "spark" and table.mode is Mode.DIFFERENTIAL:
+    if table.dialect == "spark" and table.is_differential_only:
         with table.locate_errors():
             require_maintainable(table.text())
 

@@ -63,6 +63,42 @@ class Action(enum.StrEnum):
     """Newer versions of the sources do not agree with each other yet; the table is unchanged."""
 
 
+class FullReason(enum.StrEnum):
+    """Why a refresh ran the query over all rows."""
+
+    FIRST = "first"
+    """There is no table yet."""
+    REQUESTED = "requested"
+    """A full refresh was requested."""
+    MODE = "mode"
+    """The table's mode is `FULL`."""
+    UNSUPPORTED = "unsupported"
+    """The table's mode is `AUTO`, and its query cannot be maintained."""
+    COST = "cost"
+    """By measured refreshes, mode `AUTO` expects it to be cheaper."""
+    RATIO = "ratio"
+    """More rows changed than `differential_max_change_ratio` allows."""
+    DEFINITION = "definition"
+    """The query changed, or what is stored for it: the mode, or a newer version of the package."""
+    SOURCE = "source"
+    """A source was dropped and created again, restored to an older version, or is new."""
+    SCHEMA = "schema"
+    """Columns that the query uses changed."""
+    HISTORY = "history"
+    """A source no longer has all commits or files since the last refresh."""
+    MANUAL_WRITE = "manual_write"
+    """Somebody else changed rows of the table, or replaced it."""
+    FAILURE = "failure"
+    """The change could not be computed."""
+    STORED_ROWS = "stored_rows"
+    """The stored rows do not have what the change deletes."""
+
+    @property
+    def is_deliberate(self) -> bool:
+        """Whether it was asked for, so that `on_full` does not concern it."""
+        return self in (FullReason.FIRST, FullReason.REQUESTED, FullReason.MODE)
+
+
 @dataclass(frozen=True)
 class Window:
     """The versions of one source that a refresh consumed, and how its change was read."""
@@ -115,6 +151,8 @@ class Refresh:
     fallback: str = ""
     """Why the query was run again although its change should have been computed; empty otherwise.
     It indicates a defect of the compiler, or rows that it did not expect."""
+    full_reason: FullReason | None = None
+    """Why the query was run over all rows; None if it was not."""
     preview: Sequence[Mapping[str, Any]] = ()
     """Some of the rows that a differential refresh changed, where these were asked for; see
     `preview_of`."""

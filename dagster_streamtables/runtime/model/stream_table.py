@@ -132,6 +132,20 @@ class OnManualWrite(enum.StrEnum):
     """Fail, and leave the table unchanged until a full refresh is requested."""
 
 
+class OnFull(enum.StrEnum):
+    """What a refresh does that would run the query over all rows, though nobody asked for it. A
+    first refresh, one that is requested with `full`, and mode `FULL` are not concerned."""
+
+    ALLOW = "allow"
+    """Run it."""
+    WARN = "warn"
+    """Run it, warn, and fail the asset check `was_not_full`."""
+    REFUSE = "refuse"
+    """Fail, and leave the table unchanged until a full refresh is requested. Mode `AUTO` then takes
+    the change although recomputing is cheaper, and a query that cannot be maintained is refused
+    when defined. Intermediate tables are rebuilt with a warning."""
+
+
 class CdcMode(enum.StrEnum):
     """Where the change of a source is read from, if rows were not only added."""
 
@@ -249,6 +263,9 @@ class StreamTable:
     """What a refresh does if columns that the query uses have changed."""
     on_manual_write: OnManualWrite = OnManualWrite.REPAIR
     """What a refresh does if somebody else changed rows of the stream table."""
+    on_full: OnFull = OnFull.ALLOW
+    """What a refresh does that would run the query again over all rows, though nobody asked for
+    it."""
     changed_at: Annotated[str, Normalizer(_check_column), Display(("loaded_at",))] = ""
     """The name of a column that the product adds to the table, after those of the query: the time
     of the refresh that inserted the row or changed it last. Empty: no such column."""
@@ -376,13 +393,19 @@ class StreamTable:
         return 0 < self.differential_max_change_ratio < 1
 
     @property
+    def is_differential_only(self) -> bool:
+        """Whether a query that cannot be maintained is refused when defined."""
+        strict = self.mode is Mode.AUTO and self.on_full is OnFull.REFUSE
+        return strict or self.mode is Mode.DIFFERENTIAL
+
+    @property
     def _is_plain_spark(self) -> bool:
         return self.dialect == "spark" and not self.views
 
     @cached_property
     def _plain_text(self) -> Text:
         # Only Spark has to understand a query that runs as written.
-        return read(self.query) if self.mode is Mode.DIFFERENTIAL else tokenize_query(self.query)
+        return read(self.query) if self.is_differential_only else tokenize_query(self.query)
 
     @property
     def _views(self) -> dict[str, View]:

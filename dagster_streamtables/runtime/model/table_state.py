@@ -49,6 +49,8 @@ class RefreshRecord:
 
     fallback: str = ""
     """As in `Refresh`."""
+    full_reason: str = ""
+    """As in `Refresh`; empty for None, and if an older version wrote it."""
     fallbacks: int = 0
     """Consecutive refreshes that fell back, including this one, ignoring refreshes without data."""
 

@@ -195,6 +195,15 @@ class Monitor:
             raise self.catalog.missing(name)
         return []
 
+    def last_full(self, name: str) -> PastRefresh | None:
+        """The newest refresh in the log that ran the whole query; None if missing.
+
+        Raises:
+            MissingSource: As `history`.
+        """
+        whole = (Action.FULL, Action.REINITIALIZE)
+        return next((each for each in self.history(name) if each.action in whole), None)
+
     def last_refresh(self, name: str) -> Refresh | None:
         """The newest committed refresh; None if missing."""
         log = self.catalog.newest(name)

@@ -67,6 +67,7 @@ def refresh_record(job: Job, report: Refresh, clock: Stopwatch) -> RefreshRecord
         },
         expected=report.expected,
         fallback=report.fallback,
+        full_reason=report.full_reason or "",
         fallbacks=_fallbacks(job, report),
     )
 

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from dagster_streamtables.amounts import count, duration
 from dagster_streamtables.compiler import QueryPlan
+from dagster_streamtables.errors import RefusedFullRefresh
+from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.column_types import (
     are_of_arrow,
@@ -29,9 +32,14 @@ from dagster_streamtables.runtime.compute.result_before import difference
 from dagster_streamtables.runtime.compute.spark_engine import Inputs
 from dagster_streamtables.runtime.compute.spark_relations import OutputRows
 from dagster_streamtables.runtime.delta.arrow import pa
+from dagster_streamtables.runtime.delta.data_files import sum_rows
 from dagster_streamtables.runtime.model.definition import require_unused_name, visible_names
-from dagster_streamtables.runtime.model.refresh_report import Action, Refresh, Stopwatch
-from dagster_streamtables.runtime.model.stream_table import Mode
+from dagster_streamtables.runtime.model.refresh_report import (
+    Action,
+    Refresh,
+    Stopwatch,
+)
+from dagster_streamtables.runtime.model.stream_table import OnFull
 from dagster_streamtables.runtime.model.table_state import TableWithState
 from dagster_streamtables.runtime.refresh.completion import (
     advance,
@@ -50,6 +58,12 @@ if TYPE_CHECKING:
 
 
 def recompute(job: Job, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Refresh:
+    """Store the result of the whole query.
+
+    Raises:
+        RefusedFullRefresh: The table refuses it, and nobody requested it.
+    """
+    _require_permission(job, report)
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
         job, report, rows, fits = _query_result(job, inputs, report)
@@ -76,6 +90,26 @@ def recompute(job: Job, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Re
     return finish(report, log, target, written, clock)
 
 
+def _require_permission(job: Job, report: Refresh) -> None:
+    assert report.full_reason is not None, "each decision to recompute has a reason"
+    on_full = job.table.on_full
+    if report.full_reason.is_deliberate:
+        return
+    if on_full is OnFull.WARN:
+        logger.warning("%s: the query is run in full: %s", job.table.name, report.reason)
+    if on_full is not OnFull.REFUSE:
+        return
+    rows = sum_rows(source.log.row_count for source in job.sources.values())
+    reads = "all rows" if rows is None else count(rows, "row")
+    took = f"; the last one took {duration(job.costs.full[-1].seconds)}" if job.costs.full else ""
+    raise RefusedFullRefresh(
+        f"the refresh would run the whole query ({report.full_reason})",
+        why=f"{report.reason}. It would read {reads}{took}",
+        fix=f"`streamtables refresh {job.table.name} --full` runs it once; with on_full: warn, "
+        "refreshes run it from now on; the table is unchanged",
+    )
+
+
 def _query_result(
     job: Job, inputs: Inputs, report: Refresh
 ) -> tuple[Job, Refresh, DataFrame, bool]:
@@ -97,7 +131,7 @@ def _query_result(
     types = spark_types(rows)
     if job.plan is not None:
         refusal = refusal or maintenance_problem(types, job.key or ())
-    if refusal is not None and job.table.mode is not Mode.AUTO:
+    if refusal is not None and job.table.is_differential_only:
         raise refusal
     if refusal is not None:
         job = job.in_full(refusal.what)

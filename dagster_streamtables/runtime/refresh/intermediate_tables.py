@@ -29,6 +29,7 @@ from dagster_streamtables.runtime.errors.table_errors import LostHistory, lost_v
 from dagster_streamtables.runtime.model.definition import used_columns
 from dagster_streamtables.runtime.model.refresh_report import Refresh, Stopwatch
 from dagster_streamtables.runtime.model.refresh_work import by_text
+from dagster_streamtables.runtime.model.stream_table import OnFull
 from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.model.table_state import IntermediateState
 from dagster_streamtables.runtime.refresh.refresh_job import Job
@@ -131,9 +132,11 @@ def _refresh_table(
     location = location_of(job.location, plan.name)
     read = {name: logs[name] for name in plan.reads}
     used = {name: used_columns(plan, name, log) for name, log in read.items()}
+    # A full refresh of the table would not rebuild this one, so nobody could allow it.
+    on_full = OnFull.WARN if job.table.on_full is OnFull.REFUSE else job.table.on_full
     own = replace(
         job,
-        table=replace(job.table, name=plan.name, changed_at=""),
+        table=replace(job.table, name=plan.name, changed_at="", on_full=on_full),
         fingerprint=by_text(None, plan, job.table.session_timezone),
         plan=plan,
         refusal=None,

@@ -20,7 +20,13 @@ from dagster_streamtables.runtime.errors.error_messages import first_line
 from dagster_streamtables.runtime.errors.error_translation import translate_errors
 from dagster_streamtables.runtime.errors.table_errors import LostHistory
 from dagster_streamtables.runtime.model.costs import Choice
-from dagster_streamtables.runtime.model.refresh_report import Action, Refresh, Stopwatch, Window
+from dagster_streamtables.runtime.model.refresh_report import (
+    Action,
+    FullReason,
+    Refresh,
+    Stopwatch,
+    Window,
+)
 from dagster_streamtables.runtime.model.stream_table import Mode, OnManualWrite, OnSchemaChange
 from dagster_streamtables.runtime.model.table_catalog import Source
 from dagster_streamtables.runtime.model.table_state import SourceState, StreamTableState
@@ -60,7 +66,7 @@ def run(job: Job, inputs: Inputs, clock: Stopwatch) -> Refresh:
     if decision.action is not Action.SKIP and not job.has_checked_columns:
         with clock.phase("compute"), translate_errors():
             wrong = why_rebuild(job, inputs)
-        decision = decision if wrong is None else Decision(Action.REINITIALIZE, wrong)
+        decision = decision if wrong is None else _rebuild(wrong)
     report = _report(job, decision, changes, clock)
     if decision.action is Action.SKIP:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
@@ -72,10 +78,11 @@ def run(job: Job, inputs: Inputs, clock: Stopwatch) -> Refresh:
         except UnstorableIntermediate as error:
             job = job.without_intermediates(job.plan)
             reason = f"no intermediate tables from now on: {error}"
-            done = Decision(Action.REINITIALIZE, reason, fallback=reason)
+            done = replace(_rebuild(reason), fallback=reason)
         if isinstance(done, Refresh):
             return done
-        report = replace(report, action=done.action, reason=done.reason, fallback=done.fallback)
+        report = replace(report, action=done.action, reason=done.reason, fallback=done.fallback,
+                         full_reason=done.full_reason)  # fmt: skip
     found = _recompute(replace(job, intermediates={}), inputs, clock, report)
     if found.fallback:
         logger.warning("%s: %s; the query was run in full", job.table.name, found.fallback)
@@ -96,7 +103,7 @@ def _attempt(
             return _differentiate(job, plan, inputs, clock, report, changes)
     except LostHistory as error:
         reason = f"{_owner(job, error)} no longer has all files of the window"
-        return Decision(Action.REINITIALIZE, reason)
+        return _rebuild(reason, FullReason.HISTORY)
     except TooLarge as error:
         return _fall_back(f"a key of the change matches too many rows: {error.why}")
     except RunawayRecursion as error:
@@ -114,7 +121,11 @@ def _attempt(
 
 
 def _fall_back(reason: str) -> Decision:
-    return Decision(Action.FULL, reason, fallback=reason)
+    return Decision(Action.FULL, reason, fallback=reason, full_reason=FullReason.FAILURE)
+
+
+def _rebuild(reason: str, full_reason: FullReason = FullReason.DEFINITION) -> Decision:
+    return Decision(Action.REINITIALIZE, reason, full_reason=full_reason)
 
 
 def _recompute(job: Job, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Refresh:
@@ -160,7 +171,7 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         )
         for name, source in job.sources.items()
     }
-    measured = table.mode is Mode.AUTO and table.learns
+    measured = table.mode is Mode.AUTO and table.learns and not table.is_differential_only
     choice = _choice(job, state, changes) if measured else None
     decision = refresh_decisions.choose(job, changes, choice)
     if job.later and decision.reason == refresh_decisions.NOTHING_NEW:
@@ -170,7 +181,7 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         nothing = decision.action is Action.NO_DATA
         if decision.action is Action.DIFFERENTIAL or (nothing and ruled):
             reason = "another mode, an older version or other columns: it must be stored anew once"
-            decision = Decision(Action.REINITIALIZE, f"{decision.reason}; {reason}")
+            decision = _rebuild(f"{decision.reason}; {reason}")
     if job.waiting and decision.action is Action.NO_DATA:
         decision = Decision(Action.SKIP, job.waiting)
     elif job.waiting:
@@ -235,8 +246,7 @@ def _differentiate(
         computed = differential.change(plan, ResultInTable(stored), captured, inputs)
     if computed.broken:
         reason = "the stored groups have fewer rows than their sources lost"
-        again = replace(report, action=Action.REINITIALIZE, reason=reason)
-        return recompute(job, inputs, clock, again)
+        return recompute(job, inputs, clock, _without_rows(report, reason))
     if computed.empty:
         reason = f"{report.reason}, the result is the same"
         same = replace(report, action=Action.NO_DATA, reason=reason)
@@ -252,8 +262,12 @@ def _differentiate(
     except MissingRow:
         # The last digits of a sum of floats below another operator vary.
         reason = "a deleted row is not in the table"
-        again = replace(report, action=Action.REINITIALIZE, reason=reason)
-        return recompute(job, inputs, clock, again)
+        return recompute(job, inputs, clock, _without_rows(report, reason))
+
+
+def _without_rows(report: Refresh, reason: str) -> Refresh:
+    full_reason = FullReason.STORED_ROWS
+    return replace(report, action=Action.REINITIALIZE, reason=reason, full_reason=full_reason)
 
 
 def _report(
@@ -272,9 +286,19 @@ def _report(
         started=clock.started,
         data_timestamp=moment(job.data_timestamp),
         forecast=decision.forecast,
+        full_reason=_full_reason(job, decision),
         read=job.data_versions,
         seen=heads | {name: source.log.head for name, source in job.sources.items()},
     )
+
+
+def _full_reason(job: Job, decision: Decision) -> FullReason | None:
+    """That of the decision, unless the query would have been run over all rows anyway."""
+    if decision.full_reason in (None, FullReason.FIRST):
+        return decision.full_reason
+    if job.full:
+        return FullReason.REQUESTED
+    return FullReason.MODE if job.table.mode is Mode.FULL else decision.full_reason
 
 
 def _windows(

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 from dagster_streamtables.amounts import count
 from dagster_streamtables.errors import SourceProblem
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import Capture, SourceChange
 from dagster_streamtables.runtime.model.costs import Choice, Forecast, RefreshMethod
-from dagster_streamtables.runtime.model.refresh_report import Action
+from dagster_streamtables.runtime.model.refresh_report import Action, FullReason
 from dagster_streamtables.runtime.model.refresh_work import same_meaning
 from dagster_streamtables.runtime.model.stream_table import CdcMode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import Source
@@ -38,18 +39,23 @@ class Decision:
     forecast: Forecast | None = None
     fallback: str = ""
     """As in `Refresh`."""
+    full_reason: FullReason | None = None
+    """As in `Refresh`."""
 
 
 def foundation(job: Job) -> TableWithState | Decision:
     """The stored table if it can be updated, otherwise the decision to rebuild it."""
     if job.stored is None:
-        return Decision(Action.REINITIALIZE, "there is no table yet")
+        return _rebuild("there is no table yet", FullReason.FIRST)
     last = job.stored.refreshed
     if last is None:
         reason = "the table has no frontier from which a refresh could start"
-        return Decision(Action.REINITIALIZE, reason)
-    reason = _why_rebuild(job, last)
-    return last if reason is None else Decision(Action.REINITIALIZE, reason)
+        return _rebuild(reason, FullReason.MANUAL_WRITE)
+    return _why_rebuild(job, last) or last
+
+
+def _rebuild(reason: str, full_reason: FullReason) -> Decision:
+    return Decision(Action.REINITIALIZE, reason, full_reason=full_reason)
 
 
 def require_columns(job: Job) -> None:
@@ -117,30 +123,38 @@ def _same_columns(seen: SourceState, source: Source, *, whole: bool) -> bool:
     return all(seen.encodings.get(name) == source.encodings.get(name) for name in both)
 
 
-def _why_rebuild(job: Job, last: TableWithState) -> str | None:
+def _why_rebuild(job: Job, last: TableWithState) -> Decision | None:
     if last.disturbed:
-        return f"somebody else changed rows of the table after version {last.committed}"
+        reason = f"somebody else changed rows of the table after version {last.committed}"
+        return _rebuild(reason, FullReason.MANUAL_WRITE)
     if not same_meaning(last.state.query, job.fingerprint):
-        return "the definition changed"
+        return _rebuild("the definition changed", FullReason.DEFINITION)
     for name, source in job.sources.items():
         seen = last.state.sources.get(name)
         if seen is None:
-            return f'the frontier does not know "{name}"'
-        if seen.id != source.log.id:
-            return f'"{name}" was dropped and created again'
-        if seen.version > source.log.version:
-            return (
-                f'"{name}" is at version {source.log.version}, before the {seen.version} read last'
-            )
+            return _rebuild(f'the frontier does not know "{name}"', FullReason.SOURCE)
+        if reason := _other_table(name, seen, source.log):
+            return _rebuild(reason, FullReason.SOURCE)
         if source.log.commit_at(seen.version) is None and seen.version < source.log.version:
-            return _log_gap(name)
+            return _rebuild(_log_gap(name), FullReason.HISTORY)
         if not source.log.has(seen.snapshot(source.log.location)):
-            return (
+            reason = (
                 f'"{name}" was restored: version {seen.version} is not the one that was read last'
             )
+            return _rebuild(reason, FullReason.SOURCE)
         if not _same_columns(seen, source, whole=job.counts or job.fits):
-            return f'columns of "{name}" that the query uses changed'
+            reason = f'columns of "{name}" that the query uses changed'
+            return _rebuild(reason, FullReason.SCHEMA)
     return None
+
+
+def _other_table(name: str, seen: SourceState, log: TableLog) -> str:
+    """Why a source is not the table that was read; empty if it may be."""
+    if seen.id != log.id:
+        return f'"{name}" was dropped and created again'
+    if seen.version > log.version:
+        return f'"{name}" is at version {log.version}, before the {seen.version} read last'
+    return ""
 
 
 def _log_gap(name: str) -> str:
@@ -152,9 +166,9 @@ def choose(job: Job, changes: Mapping[str, SourceChange], choice: Choice | None)
     if refreshes were measured."""
     lost = [name for name, change in changes.items() if change.lost]
     if lost:
-        return Decision(Action.REINITIALIZE, _log_gap(lost[0]))
+        return _rebuild(_log_gap(lost[0]), FullReason.HISTORY)
     if job.full:
-        return Decision(Action.FULL, "asked for")
+        return Decision(Action.FULL, "asked for", full_reason=FullReason.REQUESTED)
     moved = [name for name, change in changes.items() if change.has_changes]
     if not moved and not job.uses_time:
         rearranged = any(change.capture is Capture.FILES for change in changes.values())
@@ -163,18 +177,20 @@ def choose(job: Job, changes: Mapping[str, SourceChange], choice: Choice | None)
     if job.plan is None:
         refusal = job.refusal
         why = "the mode is FULL" if refusal is None else f"the mode is AUTO, and {refusal}"
-        return Decision(Action.FULL, why if moved else "time passed")
+        kind = FullReason.MODE if refusal is None else FullReason.UNSUPPORTED
+        return Decision(Action.FULL, why if moved else "time passed", full_reason=kind)
     if not moved:
         return Decision(Action.DIFFERENTIAL, "time passed")
     came = _change_summary(moved, changes)
     if choice is not None:
-        full = choice.way is RefreshMethod.FULL
-        action = Action.FULL if full else Action.DIFFERENTIAL
-        return Decision(action, f"{came}; {choice}", choice.forecast)
+        said = f"{came}; {choice}"
+        if choice.way is RefreshMethod.FULL:
+            return Decision(Action.FULL, said, choice.forecast, full_reason=FullReason.COST)
+        return Decision(Action.DIFFERENTIAL, said, choice.forecast)
     for name in moved:
         reason = _too_much(name, job.table, job.sources[name], changes[name])
         if reason is not None:
-            return Decision(Action.FULL, reason)
+            return Decision(Action.FULL, reason, full_reason=FullReason.RATIO)
     return Decision(Action.DIFFERENTIAL, came)
 
 

@@ -301,7 +301,7 @@ def _prepare_job(
         later=_later(newest, catalog, until or {}),
     )
     refused = state.refused.get(fingerprint) if state is not None else None
-    if refused is not None and table.mode is Mode.AUTO:
+    if refused is not None and not table.is_differential_only:
         return job.in_full(refused)
     kept_whole = state is not None and state.whole == fingerprint
     if plan is None:
@@ -325,7 +325,7 @@ def plan_query(
     try:
         return text, stored_plan(table, text, columns).with_intermediates, None
     except UnsupportedQuery as error:
-        if table.mode is not Mode.AUTO:
+        if table.is_differential_only:
             raise
         return text, None, error.what
 

@@ -24,7 +24,13 @@ from dagster_streamtables.runtime.delta.actions import (
     user_metadata,
 )
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
-from dagster_streamtables.runtime.model.refresh_report import CONNECT, Action, Refresh, Window
+from dagster_streamtables.runtime.model.refresh_report import (
+    CONNECT,
+    Action,
+    FullReason,
+    Refresh,
+    Window,
+)
 from dagster_streamtables.runtime.model.table_state import (
     StreamTableState,
     read_state,
@@ -74,6 +80,8 @@ class PastRefresh:
     """See `StreamTableState.data_timestamp`."""
     fallback: str = ""
     """As in `Refresh`."""
+    full_reason: FullReason | None = None
+    """As in `Refresh`; also None if an older version wrote it."""
     forecast_error: float | None = None
     """Actual duration as a multiple of the expected one; None without a forecast."""
 
@@ -133,6 +141,7 @@ def last_refresh(
         started=moment(began),
         data_timestamp=past.data_timestamp,
         fallback=past.fallback,
+        full_reason=past.full_reason,
         read={source: each.data_version for source, each in states.items() if each is not None},
         seen=seen,
     )
@@ -199,6 +208,7 @@ def _past_refresh(
         data_timestamp=moment(state.data_timestamp),
         forecast_error=worked / account.expected if account.expected else None,
         fallback=account.fallback,
+        full_reason=FullReason(account.full_reason) if account.full_reason else None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import typer
@@ -27,7 +27,7 @@ from dagster_streamtables.cli.console import (
 )
 from dagster_streamtables.cli.grid import TableColumn, TableLayout, columns
 from dagster_streamtables.cli.lake_project import LakeProject, require_declarations, sound
-from dagster_streamtables.declare.analysis import Problem, find_problems
+from dagster_streamtables.declare.analysis import Problem, TableAnalysis, find_problems
 from dagster_streamtables.errors import QueryPosition, StreamTablesError, legible
 from dagster_streamtables.runtime.checks.comparison import Comparison
 from dagster_streamtables.runtime.model.definition import Explanation, planned_columns
@@ -64,7 +64,7 @@ def explain(
     """
     chosen = {each.name: each for each in require_declarations(project).select(tables)}
     if last_full:
-        _show_last_full(project, list(chosen), as_json)
+        _show_last_full(project, chosen, as_json)
         return
     answers = Answers(
         chosen,
@@ -81,10 +81,17 @@ def explain(
         raise typer.Exit(NO)
 
 
-def _show_last_full(project: LakeProject, names: Sequence[str], as_json: bool) -> None:
-    found = Answers(names, lambda name: (name, project.logs.monitor.last_full(name)))
+def _show_last_full(
+    project: LakeProject, chosen: Mapping[str, TableAnalysis], as_json: bool
+) -> None:
+    def answer(name: str) -> tuple[str, PastRefresh | None]:
+        if (error := chosen[name].error) is not None:
+            raise error
+        return name, project.logs.monitor.last_full(name)
+
+    found = Answers(chosen, answer)
     if as_json:
-        show_values([{"table": name, "refresh": past} for name, past in found], names)
+        show_values([{"table": name, "refresh": past} for name, past in found], list(chosen))
     else:
         out.print(LAST_FULL.grid(_last_full_row(*each) for each in found))
     found.require_all()

@@ -212,9 +212,16 @@ def _checks(
 ) -> tuple[list[dg.AssetChecksDefinition], list[dg.ScheduleDefinition]]:
     checks: list[dg.AssetChecksDefinition] = []
     schedules: list[dg.ScheduleDefinition] = []
-    tables = [entry.key for entry in catalog.sound]
     groups: list[tuple[Any, Collection[dg.AssetKey], str, dict[str, Any]]] = [
-        (KINDS, tables, "stream table", {"catalog": catalog}),
+        *(
+            (
+                [kind],
+                [entry.key for entry in kind.entries(catalog)],
+                "stream table",
+                {"catalog": catalog},
+            )
+            for kind in KINDS
+        ),
         (SLOT_KINDS, follows_of(changing), "change asset", {"assets": changing}),
         (
             REPLICATION_KINDS,

@@ -312,7 +312,6 @@ def _following(last: TableWithState, name: str, reason: str) -> StreamTableState
             until=time.time(),
             rows=(0, 0),
             fallback=before.fallback,
-            full_reason=before.full_reason,
             fallbacks=before.fallbacks,
         ),
         effort=None,

@@ -22,7 +22,7 @@ from dagster_streamtables.replication.lifecycle.replication_report import (
     TableRefresh,
 )
 from dagster_streamtables.runtime.errors.error_messages import first_line
-from dagster_streamtables.runtime.model.refresh_report import Action, Refresh, Window
+from dagster_streamtables.runtime.model.refresh_report import Action, FullReason, Refresh, Window
 from dagster_streamtables.worker.workload import Reports
 
 _VERSIONS = 200
@@ -225,10 +225,17 @@ class Summary:
             inserted=one.inserted + two.inserted,
             deleted=one.deleted + two.deleted,
             fallback=two.fallback or one.fallback,
-            full_reason=two.full_reason or one.full_reason,
+            full_reason=_full_reason(one, two),
         )
         rebuilt = later.rebuilt or self.rebuilt
         return Summary(joined, later.until, self.count + later.count, rebuilt)
+
+
+def _full_reason(*refreshes: Refresh) -> FullReason | None:
+    """The last one that nobody asked for; if there is none, the last one."""
+    found = [each.full_reason for each in refreshes if each.full_reason is not None]
+    unwanted = [each for each in found if not each.is_deliberate]
+    return (unwanted or found or [None])[-1]
 
 
 @dataclass(frozen=True)

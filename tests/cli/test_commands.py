@@ -206,6 +206,9 @@ def test_the_last_refresh_in_full_is_explained_by_its_code(shop: Shop) -> None:
     assert "requested" in shown
     shop.declare("new", "SELECT id FROM sales.orders")
     assert shop.run("explain --last-full mart.new").exit_code == 1
+    shop.declare("broken", "SELECT FROM")
+    broken = shop.run("explain --last-full mart.broken")
+    assert (broken.exit_code, "there is no table" in broken.stderr) == (1, False)
 
 
 def test_check_is_no_where_a_table_is_not_its_query(shop: Shop) -> None:

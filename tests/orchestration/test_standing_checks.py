@@ -281,8 +281,12 @@ def test_a_refresh_in_full_fails_its_check_until_the_next_change(
     def found(query: str) -> dg.AssetCheckEvaluation:
         watched = StreamTable("totals", query, schedule="1s", on_full=OnFull.WARN)
         definitions = build_definitions(
-            resource=resource, tables=[watched, OPEN], min_schedule_seconds=1
+            resource=resource,
+            tables=[watched, OPEN],
+            checks=CheckSettings(full="0 * * * *"),
+            min_schedule_seconds=1,
         )
+        definitions.resolve_job_def("streamtables_full_check")
         refresh = definitions.resolve_job_def("streamtables_refresh_run")
         done = refresh.execute_in_process(instance=instance).get_asset_check_evaluations()
         [of_full] = [each for each in done if each.check_name == "was_not_full"]
@@ -295,5 +299,9 @@ def test_a_refresh_in_full_fails_its_check_until_the_next_change(
     failed = found(other)
     assert (failed.passed, failed.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert failed.metadata["streamtables/full_reason"].value == "definition"
+    idle = "SELECT count(*) AS n, max(id) AS last FROM orders WHERE id < 5"
+    assert not found(idle).passed
+    write("orders", id=[7])
+    assert not found(idle).passed, "the frontier moved, and no row changed"
     write("orders", id=[2])
-    assert found(other).passed
+    assert found(idle).passed

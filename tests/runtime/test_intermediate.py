@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from dagster_streamtables import Action, Lake, Mode
+from dagster_streamtables import Action, Lake, Mode, OnFull
 from dagster_streamtables.runtime.spark.settings import settings_for_now
 from runtime.delta import on_spark, session, write
 from runtime.refreshes import maintained, refreshed
@@ -138,8 +138,9 @@ def test_nothing_new_asks_nothing_of_them(lake: Lake) -> None:
 
 
 @pytest.mark.falls_back
+@pytest.mark.parametrize("on_full", [OnFull.ALLOW, OnFull.REFUSE])
 @pytest.mark.parametrize("mode", [Mode.DIFFERENTIAL, Mode.AUTO])
-def test_without_them_where_one_cannot_be_made(mode: Mode, lake: Lake) -> None:
+def test_without_them_where_one_cannot_be_made(mode: Mode, on_full: OnFull, lake: Lake) -> None:
     """The group of customer 0 is one that the query never asks for."""
     write(lake, "customers", pa.table({"id": [1, 2]}))
     table = maintained(
@@ -148,6 +149,7 @@ def test_without_them_where_one_cannot_be_made(mode: Mode, lake: Lake) -> None:
         "SUM(amount DIV customer) AS n FROM orders GROUP BY customer) AS t ON t.customer = c.id "
         "WHERE t.customer > 0 ORDER BY c.id LIMIT 5",
         mode=mode,
+        on_full=on_full,
     )
     insert(lake, (5, 0, 30))
     lake.refresh(table)

@@ -13,11 +13,17 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, Mode, OnFull, StreamTable
-from dagster_streamtables.errors import InvalidDefinition, RefusedFullRefresh
+from dagster_streamtables.errors import (
+    InvalidDefinition,
+    RefusedFullRefresh,
+    SuspendedTable,
+    UnsupportedQuery,
+)
 from dagster_streamtables.reports import FullReason
 from runtime.delta import run_on_delta, write
 from runtime.orders import LARGE, TOTALS, orders, source
 from runtime.refreshes import maintained, refreshed
+from runtime.test_column_types import KEY, MAP
 
 PRODUCT = maintained(
     "mart.product",
@@ -161,3 +167,38 @@ def test_mode_auto_takes_the_change_where_the_other_way_is_refused(
     assert refreshed(lake, auto, Action.FULL).full_reason is FullReason.COST
     run_on_delta(lake, "DELETE FROM orders WHERE id = 4")
     refreshed(lake, replace(auto, on_full=OnFull.REFUSE), Action.DIFFERENTIAL)
+
+
+@pytest.mark.parametrize("query", [MAP, KEY])
+def test_mode_auto_refuses_what_it_ran_in_full_for_its_types(lake: Lake, query: str) -> None:
+    allowed = StreamTable("mart.typed", query, mode=Mode.AUTO)
+    lake.refresh(allowed)
+    strict = replace(allowed, on_full=OnFull.REFUSE)
+    for full in (False, True):
+        run_on_delta(lake, "UPDATE orders SET amount = amount + 1 WHERE id = 1")
+        with pytest.raises(UnsupportedQuery) as raised:
+            lake.refresh(strict, full=full)
+        assert "set on_full to allow" in raised.value.fix
+    assert lake.refresh(allowed).full_reason is FullReason.UNSUPPORTED
+
+
+def test_a_table_that_was_suspended_by_refusals_goes_on_once_they_are_allowed(lake: Lake) -> None:
+    strict = replace(LARGE, on_full=OnFull.REFUSE, max_consecutive_errors=1)
+    refreshed(lake, strict)
+    write_by_hand(lake, strict)
+    with pytest.raises(RefusedFullRefresh):
+        lake.refresh(strict)
+    with pytest.raises(SuspendedTable):
+        lake.refresh(strict, full=True)
+    watched = replace(strict, on_full=OnFull.WARN)
+    assert refreshed(lake, watched).full_reason is FullReason.MANUAL_WRITE
+
+
+def test_the_state_of_a_change_has_no_key_that_older_versions_do_not_know(lake: Lake) -> None:
+    refreshed(lake, LARGE)
+    run_on_delta(lake, "DELETE FROM orders WHERE id = 2")
+    refreshed(lake, LARGE, Action.DIFFERENTIAL)
+    [newest, first] = [
+        each["userMetadata"] for each in DeltaTable(lake.location(LARGE.name)).history()
+    ]
+    assert ("full_reason" in newest, "full_reason" in first) == (False, True)

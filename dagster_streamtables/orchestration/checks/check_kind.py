@@ -156,6 +156,10 @@ class StreamTableCheck(CheckKind):
     applies: Callable[[StreamTable], bool] = lambda _: True
     """Which tables have it."""
 
+    def entries(self, catalog: Catalog) -> list[CatalogEntry]:
+        """The tables that have it and are not broken."""
+        return [entry for entry in catalog.sound if self.applies(entry.examined.table)]
+
     def op(
         self,
         settings: CheckSettings,
@@ -166,9 +170,7 @@ class StreamTableCheck(CheckKind):
         severity: dg.AssetCheckSeverity | None = None,
     ) -> dg.AssetChecksDefinition:
         """One op with the checks of all tables that are not broken."""
-        entries = {
-            entry.key: entry for entry in catalog.sound if self.applies(entry.examined.table)
-        }
+        entries = {entry.key: entry for entry in self.entries(catalog)}
 
         def evaluate(
             lake: "Lake", selected: Sequence[dg.AssetKey]

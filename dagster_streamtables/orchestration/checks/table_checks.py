@@ -38,6 +38,7 @@ from dagster_streamtables.orchestration.checks.check_kind import (
 )
 from dagster_streamtables.runtime.errors.table_errors import MissingSource
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.model.refresh_report import Action
 from dagster_streamtables.runtime.model.stream_table import OnFull, OnSchemaChange, StreamTable
 
 if TYPE_CHECKING:
@@ -236,12 +237,19 @@ RETENTION = StreamTableCheck(
 )
 
 
+_LOOK_BACK = 100
+"""The number of commits in which a refresh that changed rows is looked for."""
+
+
 def check_full(given: Evaluation) -> dg.AssetCheckResult:
     """Did the last refresh run the whole query, though nobody asked for it?
 
-    It passes again after the next refresh that does not.
+    It passes again after the next refresh that computes a change. A table that was never refreshed
+    passes.
     """
-    [last] = given.lake.monitor.history(given.examined.name, 1) or [None]
+    name = given.examined.name
+    past = given.lake.monitor.history(name, _LOOK_BACK) if given.lake.version(name) else []
+    last = next((each for each in past if each.action != Action.NO_DATA), None)
     reason = last.full_reason if last is not None else None
     if last is None or reason is None or reason.is_deliberate:
         said = "The last refresh did not run the whole query, or by request."
@@ -382,9 +390,11 @@ def build_check_schedule(
         executor: The executor of the runs; None for that of the code location.
         catalog: Arguments of `build_catalog`.
     """
+    built = build_catalog(tables, **catalog)
+    found = [entry for kind in KINDS if kind.name == check_name for entry in kind.entries(built)]
     return check_schedule(
         check_name,
-        [entry.key for entry in build_catalog(tables, **catalog).sound],
+        [entry.key for entry in found or built.sound],
         cron,
         of="stream table",
         name=name or f"streamtables_{check_name}_schedule",

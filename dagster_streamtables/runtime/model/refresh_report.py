@@ -95,8 +95,9 @@ class FullReason(enum.StrEnum):
 
     @property
     def is_deliberate(self) -> bool:
-        """Whether it was asked for, so that `on_full` does not concern it."""
-        return self in (FullReason.FIRST, FullReason.REQUESTED, FullReason.MODE)
+        """Whether it was asked for, now or by the table's mode: `on_full` does not concern it."""
+        asked = (FullReason.FIRST, FullReason.REQUESTED, FullReason.MODE, FullReason.COST)
+        return self in asked
 
 
 @dataclass(frozen=True)

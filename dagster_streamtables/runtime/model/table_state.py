@@ -164,6 +164,8 @@ class StreamTableState:
         values = asdict(self)
         if not self.changed_at:  # older versions know no such key
             del values["changed_at"]
+        if not self.account.full_reason:
+            del values["account"]["full_reason"]
         return json.dumps({_MARK: _FORMAT, **values})
 
     @classmethod

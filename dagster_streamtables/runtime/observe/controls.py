@@ -42,7 +42,7 @@ from dagster_streamtables.runtime.errors.error_translation import (
     translate_final_errors,
     translate_root_errors,
 )
-from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.stream_table import OnFull, StreamTable
 from dagster_streamtables.runtime.observe.latest_versions import answers
 from dagster_streamtables.runtime.refresh.refresh_job import with_views
 from dagster_streamtables.runtime.storage.documents import FOLDER, SHORT, Documents
@@ -167,6 +167,8 @@ class Control:
 
 def fingerprint(table: StreamTable) -> str:
     about = (table.query, table.mode, table.dialect, table.session_timezone, repr(table.views))
+    if table.on_full is not OnFull.ALLOW:
+        about = (*about, table.on_full)
     return hashlib.sha256("\n".join(map(str, about)).encode()).hexdigest()[:16]
 
 

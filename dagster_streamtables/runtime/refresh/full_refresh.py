@@ -124,7 +124,7 @@ def _query_result(
     rows = differential.full(job.plan, job.text, job.sources, inputs)
     require_unused_name(job.table.changed_at, rows.columns)
     refusal = names_problem(rows.columns, job.plan.stored_columns) if job.plan is not None else None
-    if report.action is not Action.REINITIALIZE:
+    if report.action is not Action.REINITIALIZE and (job.plan is None or job.fits):
         if refusal is not None:
             raise refusal
         return job, report, rows, True

@@ -125,6 +125,13 @@ def _build_at_frontier(
         raise
 
 
+def with_lenient_table(job: Job) -> Job:
+    """The same job, which warns of a refresh in full that its table refuses."""
+    if job.table.on_full is not OnFull.REFUSE:
+        return job
+    return replace(job, table=replace(job.table, on_full=OnFull.WARN))
+
+
 def _refresh_table(
     job: Job, plan: Plan, logs: Mapping[str, TableLog], inputs: Inputs, run: Run
 ) -> tuple[TableLog, Refresh]:
@@ -132,11 +139,10 @@ def _refresh_table(
     location = location_of(job.location, plan.name)
     read = {name: logs[name] for name in plan.reads}
     used = {name: used_columns(plan, name, log) for name, log in read.items()}
-    # A full refresh of the table would not rebuild this one, so nobody could allow it.
-    on_full = OnFull.WARN if job.table.on_full is OnFull.REFUSE else job.table.on_full
+    job = with_lenient_table(job)  # a full refresh of the table would not rebuild this one
     own = replace(
         job,
-        table=replace(job.table, name=plan.name, changed_at="", on_full=on_full),
+        table=replace(job.table, name=plan.name, changed_at=""),
         fingerprint=by_text(None, plan, job.table.session_timezone),
         plan=plan,
         refusal=None,

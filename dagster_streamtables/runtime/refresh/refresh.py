@@ -43,6 +43,7 @@ from dagster_streamtables.runtime.refresh.intermediate_tables import (
     Intermediates,
     UnstorableIntermediate,
     refresh_intermediates,
+    with_lenient_table,
 )
 from dagster_streamtables.runtime.refresh.refresh_decisions import Decision
 from dagster_streamtables.runtime.refresh.refresh_job import Job
@@ -76,7 +77,8 @@ def run(job: Job, inputs: Inputs, clock: Stopwatch) -> Refresh:
         try:
             done = _attempt(job, job.plan, inputs, clock, report, changes)
         except UnstorableIntermediate as error:
-            job = job.without_intermediates(job.plan)
+            # Nobody could allow it: a full refresh does not find out what cannot be stored.
+            job = with_lenient_table(job).without_intermediates(job.plan)
             reason = f"no intermediate tables from now on: {error}"
             done = replace(_rebuild(reason), fallback=reason)
         if isinstance(done, Refresh):

@@ -301,7 +301,9 @@ def _prepare_job(
         later=_later(newest, catalog, until or {}),
     )
     refused = state.refused.get(fingerprint) if state is not None else None
-    if refused is not None and not table.is_differential_only:
+    if refused is not None and table.mode is Mode.AUTO:
+        if table.is_differential_only:
+            raise UnsupportedQuery(refused, fix=_TO_RECOMPUTE)
         return job.in_full(refused)
     kept_whole = state is not None and state.whole == fingerprint
     if plan is None:
@@ -309,6 +311,9 @@ def _prepare_job(
     # For Spark, CHAR(n) is not just text: `c = 'ab'` pads the literal. Stored, it is text.
     padded = plan.intermediates and any(pads(log, used[name]) for name, log in logs.items())
     return job.without_intermediates(plan) if kept_whole or padded else job
+
+
+_TO_RECOMPUTE = "set on_full to allow or warn, or change the query; the table is unchanged"
 
 
 def plan_query(

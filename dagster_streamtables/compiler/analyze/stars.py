@@ -64,9 +64,10 @@ def _expand_star(
                 continue
             if not is_own and not _is_whole(alias, around, scopes):
                 raise _unknown(star)
-            unknown = scopes.columns(around).unknown
-            _require_named_columns([e for e in unknown if e.alias.lower() == alias], star)
-            found = scopes.expand(star, around)
+            unknown = [each for each in columns.unknown if each.alias.lower() == alias]
+            _require_named_columns(unknown, star)
+            # Not of all columns: those of a LATERAL get their final names after this star.
+            found = scopes.expand(star, around, columns)
             return [_output(each, star.this, around, schema) for each in found]
     table, column = star.args.get("db"), star.args["table"]
     struct = exp.Column(this=column.copy(), table=table and table.copy())

@@ -162,11 +162,17 @@ class Scopes:
         """The names of a query's columns; ``_col_0``, by its position, for one without a name."""
         return [name for name, _ in self._outputs(_first_select(query))]
 
-    def expand(self, star: exp.Expr, select: exp.Select) -> list[FromColumn]:
-        """The columns that ``*`` or ``t.*`` stands for in a SELECT, which may be a LATERAL one."""
+    def expand(
+        self, star: exp.Expr, select: exp.Select, columns: FromColumns | None = None
+    ) -> list[FromColumn]:
+        """The columns that ``*`` or ``t.*`` stands for in a SELECT, which may be a LATERAL one.
+
+        `columns` are those that the star sees of the FROM clause; None for all.
+        """
         table = star.table if isinstance(star, exp.Column) else ""
         node = star.this if isinstance(star, exp.Column) else star
-        seen = [self.columns(select), *(reversed(self._left) if table else ())]
+        whole = self.columns(select) if columns is None else columns
+        seen = [whole, *(reversed(self._left) if table else ())]
         if not table:
             seen[0].require_known_columns()
         stars = (each.star(table, self._rules) for each in seen)

@@ -303,7 +303,11 @@ def _prepare_job(
     refused = state.refused.get(fingerprint) if state is not None else None
     if refused is not None and table.mode is Mode.AUTO:
         if table.is_differential_only:
-            raise UnsupportedQuery(refused, fix=_TO_RECOMPUTE)
+            raise UnsupportedQuery(
+                "the types of the query's columns do not allow a change",
+                why=refused,
+                fix="set on_full to allow or warn, or change the query; the table is unchanged",
+            )
         return job.in_full(refused)
     kept_whole = state is not None and state.whole == fingerprint
     if plan is None:
@@ -311,9 +315,6 @@ def _prepare_job(
     # For Spark, CHAR(n) is not just text: `c = 'ab'` pads the literal. Stored, it is text.
     padded = plan.intermediates and any(pads(log, used[name]) for name, log in logs.items())
     return job.without_intermediates(plan) if kept_whole or padded else job
-
-
-_TO_RECOMPUTE = "set on_full to allow or warn, or change the query; the table is unchanged"
 
 
 def plan_query(

@@ -240,6 +240,25 @@ INSERT INTO customers VALUES (2, 'd'), (9, 'e');
 -- +1 | 3 | 6 | 8 | 6 | c
 -- +1 | 9 | 2 | 9 | 2 | d
 
+--- case: columns of the row around and of a table that share a name in a LATERAL query
+--- covers: Q15 t.* of the query around
+SELECT * FROM (
+  SELECT * FROM orders AS o JOIN LATERAL (SELECT o.*, c.* FROM customers AS c WHERE c.id <= o.customer)
+) AS n (a, b, c, d, e, f, g, h);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b');
+--- change
+INSERT INTO orders VALUES (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (0, 'z');
+--- delta
+-- +1 | 1 | 1 | 5 | 1 | 1 | 5 | 0 | z
+-- -1 | 2 | 3 | 6 | 2 | 3 | 6 | 1 | a
+-- -1 | 2 | 3 | 6 | 2 | 3 | 6 | 3 | b
+-- +1 | 9 | 2 | 9 | 9 | 2 | 9 | 0 | z
+-- +1 | 9 | 2 | 9 | 9 | 2 | 9 | 1 | a
+
 --- case: * of a LATERAL query whose join repeats a name and mentions the row
 --- covers: Q15 t.* of the query around
 SELECT n.a, n.f, n.c

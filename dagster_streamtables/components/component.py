@@ -35,6 +35,7 @@ from dagster_streamtables.components.component_tree import (
     catalogs_elsewhere,
     folder_of,
     keys_elsewhere,
+    loc_of,
     name_of,
 )
 from dagster_streamtables.components.replication_settings import REPLICATIONS
@@ -270,10 +271,10 @@ class StreamTablesComponent(CatalogComponent, dg.Resolvable):
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
         """What `dg list components` shows."""
-        return dg.ComponentTypeSpec(
-            tags=["delta", "spark", "sql", "incremental"],
-            produces=["asset", "asset_check", "sensor", "schedule", "resource"],
-        )
+        more: dict[str, Any] = {}
+        if hasattr(dg.ComponentTypeSpec, "produces"):  # not in Dagster 1.12
+            more["produces"] = ["asset", "asset_check", "sensor", "schedule", "resource"]
+        return dg.ComponentTypeSpec(tags=["delta", "spark", "sql", "incremental"], **more)
 
     def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
         """The asset of a stream table, before `translation`. Override it for what YAML cannot do.
@@ -345,7 +346,7 @@ class StreamTablesComponent(CatalogComponent, dg.Resolvable):
         Raises:
             StreamTablesError: The folder does not exist or, if `strict`, a definition is broken.
         """
-        loc = context.component_loc
+        loc = loc_of(context)
         if loc not in self._catalogs:
             folder = folder_of(context) / self.folder if self.folder else None
             tables, replicated = build_catalogs(

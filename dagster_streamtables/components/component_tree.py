@@ -8,10 +8,12 @@ first. Assets in the same Python file as such a component are not found.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -22,16 +24,26 @@ from dagster.components.core.decl import (
     PythonFileDecl,
     YamlDecl,
 )
-from dagster.components.core.defs_module import ComponentLoc, ComponentPath
+from dagster.components.core.defs_module import ComponentPath
 
 from dagster_streamtables.orchestration.catalog.asset_catalog import RESOURCE_KEY, Catalog
 from dagster_streamtables.orchestration.catalog.node_assets import ReplicationCatalog
 from dagster_streamtables.orchestration.definitions import asset_keys
 
+if TYPE_CHECKING:  # Dagster has it since 1.13.8
+    from dagster.components.core.defs_module import ComponentLoc
+
+# Before 1.13.8, Dagster has no places but paths, under other names.
+_HAS_LOCS = hasattr(dg.ComponentLoadContext, "for_component_loc")
+loc_of: Callable[[dg.ComponentLoadContext], ComponentLoc] = attrgetter(
+    "component_loc" if _HAS_LOCS else "component_path"
+)
+_loc_of_decl: Callable[[ComponentDecl], ComponentLoc] = attrgetter("loc" if _HAS_LOCS else "path")
+
 
 def folder_of(context: dg.ComponentLoadContext) -> Path:
     """The base of a component's relative paths: the folder of its YAML or Python file."""
-    loc = context.component_loc
+    loc = loc_of(context)
     if not isinstance(loc, ComponentPath):
         return context.project_root
     return loc.file_path.parent if loc.file_path.is_file() else loc.file_path
@@ -41,7 +53,7 @@ def name_of(context: dg.ComponentLoadContext) -> str:
     """The path below the defs folder. If a file has several components, with the number of the YAML
     document or the name of the function.
     """
-    loc = context.component_loc
+    loc = loc_of(context)
     if not isinstance(loc, ComponentPath) or not loc.file_path.is_relative_to(
         context.defs_module_path
     ):
@@ -55,8 +67,8 @@ def name_of(context: dg.ComponentLoadContext) -> str:
 
 def _functions_in(context: dg.ComponentLoadContext) -> int:
     """How many components the Python file of the component has."""
-    file = context.component_loc.without_instance_key()
-    decl = dict(context.component_tree.find_root_decl().iterate_loc_component_decl_pairs())[file]
+    file = loc_of(context).without_instance_key()
+    decl = {_loc_of_decl(each): each for each in _decls(context)}[file]
     return len([*decl.iterate_child_component_decls()]) if isinstance(decl, PythonFileDecl) else 0
 
 
@@ -84,7 +96,7 @@ _COMPONENT = (YamlDecl, ComponentLoaderDecl)
 
 def keys_elsewhere(context: dg.ComponentLoadContext) -> set[dg.AssetKey]:
     """The asset keys that the rest of the code location defines, beside the searching component."""
-    own = context.component_loc
+    own = loc_of(context)
     if own in _ASKING.get():
         return set()
     token = _ASKING.set(_ASKING.get() | {own})
@@ -122,16 +134,21 @@ def _others(
     if not isinstance(context.component_decl, ComponentDecl):
         return
     earlier = True
-    for loc, decl in context.component_tree.find_root_decl().iterate_loc_component_decl_pairs():
-        if loc == context.component_loc:
+    for decl in _decls(context):
+        loc = _loc_of_decl(decl)
+        if loc == loc_of(context):
             earlier = False
         else:
             yield loc, decl, earlier
 
 
+def _decls(context: dg.ComponentLoadContext) -> Iterator[ComponentDecl]:
+    return context.component_tree.find_root_decl().iterate_all_component_decls()
+
+
 def _catalogs_at(context: dg.ComponentLoadContext, decl: ComponentDecl) -> Catalogs | None:
     """What the component of a declaration defines, if it is one of stream tables."""
-    component = context.component_tree.load_structural_component_at_loc(decl.loc)
+    component = context.component_tree.load_component(_loc_of_decl(decl))
     if not isinstance(component, CatalogComponent):
         return None
     return component.catalogs(dg.ComponentLoadContext.from_decl_load_context(decl.context, decl))

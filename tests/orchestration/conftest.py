@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pytest
+from dagster._core.definitions.definitions_load_context import DefinitionsLoadContext
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
@@ -26,6 +28,14 @@ def writing_to(root: Path) -> Write:
         write_deltalake(Lake(root).location(name), pa.table(columns), mode="append")
 
     return append
+
+
+@contextmanager
+def loading(context: DefinitionsLoadContext) -> Iterator[None]:
+    """Definitions are loaded in this context; Dagster 1.12 has no `scoped`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DefinitionsLoadContext, "_instance", context)
+        yield
 
 
 def on_session(spark: SparkSession, root: Path, **more: Any) -> StreamTablesResource:

@@ -28,6 +28,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.declarations import declare
 from dagster_streamtables.errors import InvalidDefinition
+from orchestration.conftest import loading
 from orchestration.replicated import ORDERS, TOTALS, Origin, materialized, said, version
 
 
@@ -132,12 +133,12 @@ def test_a_run_has_the_assets_that_were_there_when_its_code_location_was_loaded(
         return sorted(spec.key for spec in defs.resolve_all_asset_specs())
 
     loaded = DefinitionsLoadContext(DefinitionsLoadType.INITIALIZATION)
-    with DefinitionsLoadContext.scoped(loaded):
+    with loading(loaded):
         known = location()
     Replications(lake.lake()).refresh(origin.replication(targets={}, schema="raw"))
     data = RepositoryLoadData({}, loaded.get_pending_reconstruction_metadata())
     rerun = DefinitionsLoadContext(DefinitionsLoadType.RECONSTRUCTION, data)
-    with DefinitionsLoadContext.scoped(rerun):
+    with loading(rerun):
         assert location() == known == [dg.AssetKey(["replications", "shop"])]
     assert location() == [ORDERS]
 

@@ -26,7 +26,7 @@ from dagster_streamtables.catalog import build_catalog
 from dagster_streamtables.orchestration.catalog import asset_catalog, metadata
 from dagster_streamtables.orchestration.catalog.asset_catalog import SHOWN
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
-from orchestration.conftest import Write
+from orchestration.conftest import Write, loading
 from own_process import python
 
 CLEAN = StreamTable("clean", "SELECT id, amount * 2 AS doubled FROM sales.orders")
@@ -233,7 +233,7 @@ def test_a_process_that_only_runs_assets_compiles_nothing_when_it_loads_them(
 
     assert described()
     run = DefinitionsLoadContext(DefinitionsLoadType.RECONSTRUCTION, RepositoryLoadData({}))
-    with DefinitionsLoadContext.scoped(run):
+    with loading(run):
         assert not described()
 
 
@@ -251,7 +251,7 @@ def test_a_process_that_only_runs_assets_does_not_repeat_their_problems(
     with caplog.at_level(logging.DEBUG, logger="dagster_streamtables"):
         assert warnings() == 1
         run = DefinitionsLoadContext(DefinitionsLoadType.RECONSTRUCTION, RepositoryLoadData({}))
-        with DefinitionsLoadContext.scoped(run):
+        with loading(run):
             assert warnings() == 0
 
 

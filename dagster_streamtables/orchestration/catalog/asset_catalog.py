@@ -257,10 +257,12 @@ def is_only_for_runs() -> bool:
     if not DefinitionsLoadContext.is_set():
         return False
     context = DefinitionsLoadContext.get()
+    # Dagster 1.12 does not tell it; its code servers have one each.
+    location = getattr(context, "code_location_name", None)
     if context.load_type is DefinitionsLoadType.INITIALIZATION:
-        _shown_here.add(context.code_location_name)
+        _shown_here.add(location)
         return False
-    return context.code_location_name not in _shown_here
+    return location not in _shown_here
 
 
 def problem_level() -> int:

@@ -109,7 +109,7 @@ def test_each_cause_has_its_code_in_the_report_and_the_history(
     with caplog.at_level(logging.WARNING):
         done = refreshed(lake, watched)
     assert done.full_reason is reason
-    assert f"mart.large: the query is run in full: {done.reason}" in caplog.text
+    assert f"mart.large: the query is run in full: {done.reason}" in caplog.messages
     [last, first] = lake.monitor.history(watched.name)
     assert (last.full_reason, first.full_reason) == (reason, FullReason.FIRST)
 

@@ -34,11 +34,7 @@ from dagster_streamtables.runtime.compute.spark_relations import OutputRows
 from dagster_streamtables.runtime.delta.arrow import pa
 from dagster_streamtables.runtime.delta.data_files import sum_rows
 from dagster_streamtables.runtime.model.definition import require_unused_name, visible_names
-from dagster_streamtables.runtime.model.refresh_report import (
-    Action,
-    Refresh,
-    Stopwatch,
-)
+from dagster_streamtables.runtime.model.refresh_report import Action, Refresh, Stopwatch
 from dagster_streamtables.runtime.model.stream_table import OnFull
 from dagster_streamtables.runtime.model.table_state import TableWithState
 from dagster_streamtables.runtime.refresh.completion import (

@@ -45,7 +45,7 @@ from dagster_streamtables.runtime.refresh.intermediate_tables import (
     refresh_intermediates,
     with_lenient_table,
 )
-from dagster_streamtables.runtime.refresh.refresh_decisions import Decision
+from dagster_streamtables.runtime.refresh.refresh_decisions import Decision, rebuild
 from dagster_streamtables.runtime.refresh.refresh_job import Job
 from dagster_streamtables.runtime.storage.commit_target import MissingRow
 
@@ -67,7 +67,7 @@ def run(job: Job, inputs: Inputs, clock: Stopwatch) -> Refresh:
     if decision.action is not Action.SKIP and not job.has_checked_columns:
         with clock.phase("compute"), translate_errors():
             wrong = why_rebuild(job, inputs)
-        decision = decision if wrong is None else _rebuild(wrong)
+        decision = decision if wrong is None else rebuild(wrong)
     report = _report(job, decision, changes, clock)
     if decision.action is Action.SKIP:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
@@ -80,7 +80,7 @@ def run(job: Job, inputs: Inputs, clock: Stopwatch) -> Refresh:
             # Nobody could allow it: a full refresh does not find out what cannot be stored.
             job = with_lenient_table(job).without_intermediates(job.plan)
             reason = f"no intermediate tables from now on: {error}"
-            done = replace(_rebuild(reason), fallback=reason)
+            done = replace(rebuild(reason), fallback=reason)
         if isinstance(done, Refresh):
             return done
         report = replace(report, action=done.action, reason=done.reason, fallback=done.fallback,
@@ -105,7 +105,7 @@ def _attempt(
             return _differentiate(job, plan, inputs, clock, report, changes)
     except LostHistory as error:
         reason = f"{_owner(job, error)} no longer has all files of the window"
-        return _rebuild(reason, FullReason.HISTORY)
+        return rebuild(reason, FullReason.HISTORY)
     except TooLarge as error:
         return _fall_back(f"a key of the change matches too many rows: {error.why}")
     except RunawayRecursion as error:
@@ -124,10 +124,6 @@ def _attempt(
 
 def _fall_back(reason: str) -> Decision:
     return Decision(Action.FULL, reason, fallback=reason, full_reason=FullReason.FAILURE)
-
-
-def _rebuild(reason: str, full_reason: FullReason = FullReason.DEFINITION) -> Decision:
-    return Decision(Action.REINITIALIZE, reason, full_reason=full_reason)
 
 
 def _recompute(job: Job, inputs: Inputs, clock: Stopwatch, report: Refresh) -> Refresh:
@@ -183,7 +179,7 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         nothing = decision.action is Action.NO_DATA
         if decision.action is Action.DIFFERENTIAL or (nothing and ruled):
             reason = "another mode, an older version or other columns: it must be stored anew once"
-            decision = _rebuild(f"{decision.reason}; {reason}")
+            decision = rebuild(f"{decision.reason}; {reason}")
     if job.waiting and decision.action is Action.NO_DATA:
         decision = Decision(Action.SKIP, job.waiting)
     elif job.waiting:

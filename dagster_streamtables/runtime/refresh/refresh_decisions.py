@@ -46,15 +46,16 @@ class Decision:
 def foundation(job: Job) -> TableWithState | Decision:
     """The stored table if it can be updated, otherwise the decision to rebuild it."""
     if job.stored is None:
-        return _rebuild("there is no table yet", FullReason.FIRST)
+        return rebuild("there is no table yet", FullReason.FIRST)
     last = job.stored.refreshed
     if last is None:
         reason = "the table has no frontier from which a refresh could start"
-        return _rebuild(reason, FullReason.MANUAL_WRITE)
+        return rebuild(reason, FullReason.MANUAL_WRITE)
     return _why_rebuild(job, last) or last
 
 
-def _rebuild(reason: str, full_reason: FullReason) -> Decision:
+def rebuild(reason: str, full_reason: FullReason = FullReason.DEFINITION) -> Decision:
+    """The decision to store the table anew."""
     return Decision(Action.REINITIALIZE, reason, full_reason=full_reason)
 
 
@@ -126,25 +127,25 @@ def _same_columns(seen: SourceState, source: Source, *, whole: bool) -> bool:
 def _why_rebuild(job: Job, last: TableWithState) -> Decision | None:
     if last.disturbed:
         reason = f"somebody else changed rows of the table after version {last.committed}"
-        return _rebuild(reason, FullReason.MANUAL_WRITE)
+        return rebuild(reason, FullReason.MANUAL_WRITE)
     if not same_meaning(last.state.query, job.fingerprint):
-        return _rebuild("the definition changed", FullReason.DEFINITION)
+        return rebuild("the definition changed", FullReason.DEFINITION)
     for name, source in job.sources.items():
         seen = last.state.sources.get(name)
         if seen is None:
-            return _rebuild(f'the frontier does not know "{name}"', FullReason.SOURCE)
+            return rebuild(f'the frontier does not know "{name}"', FullReason.SOURCE)
         if reason := _other_table(name, seen, source.log):
-            return _rebuild(reason, FullReason.SOURCE)
+            return rebuild(reason, FullReason.SOURCE)
         if source.log.commit_at(seen.version) is None and seen.version < source.log.version:
-            return _rebuild(_log_gap(name), FullReason.HISTORY)
+            return rebuild(_log_gap(name), FullReason.HISTORY)
         if not source.log.has(seen.snapshot(source.log.location)):
             reason = (
                 f'"{name}" was restored: version {seen.version} is not the one that was read last'
             )
-            return _rebuild(reason, FullReason.SOURCE)
+            return rebuild(reason, FullReason.SOURCE)
         if not _same_columns(seen, source, whole=job.counts or job.fits):
             reason = f'columns of "{name}" that the query uses changed'
-            return _rebuild(reason, FullReason.SCHEMA)
+            return rebuild(reason, FullReason.SCHEMA)
     return None
 
 
@@ -166,7 +167,7 @@ def choose(job: Job, changes: Mapping[str, SourceChange], choice: Choice | None)
     if refreshes were measured."""
     lost = [name for name, change in changes.items() if change.lost]
     if lost:
-        return _rebuild(_log_gap(lost[0]), FullReason.HISTORY)
+        return rebuild(_log_gap(lost[0]), FullReason.HISTORY)
     if job.full:
         return Decision(Action.FULL, "asked for", full_reason=FullReason.REQUESTED)
     moved = [name for name, change in changes.items() if change.has_changes]
